@@ -60,7 +60,7 @@ export function compiledPath(path) {
  * a runtime without one.
  */
 const UNUSED =
-  /\/node_modules\/(?:typeorm\/driver\/(?!postgres\/)[^/]+\/|multer\/index\.js$|@peculiar\/webcrypto\/)/;
+  /\/node_modules\/(?:typeorm\/driver\/(?!(?:postgres|types)\/)[^/]+\/|multer\/index\.js$|@peculiar\/webcrypto\/)/;
 
 /**
  * Returns true for a file of a library that the bundle leaves out, because it is never used.

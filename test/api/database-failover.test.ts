@@ -49,6 +49,24 @@ describe('a change of the PostgreSQL behind running processes', () => {
     expect(await world.query('SELECT replica_id FROM replica_reports')).toEqual([]);
   });
 
+  it('goes on if the first heartbeat after a confirmation fails', async () => {
+    await world.query(`
+      CREATE SEQUENCE beats;
+      CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF nextval('beats') <= 2 THEN RAISE EXCEPTION 'planted' USING ERRCODE = '57P01'; END IF;
+        RETURN NEW;
+      END $$;
+      CREATE TRIGGER fail_once BEFORE INSERT ON replicas FOR EACH ROW EXECUTE FUNCTION fail_once();
+      UPDATE database_identity SET started_at = started_at - interval '1 hour'`);
+    await expect
+      .poll(() => app.log.concat(other.log).join(''), { timeout: 10_000 })
+      .toContain('planted');
+    await world.query('DROP FUNCTION fail_once CASCADE; DROP SEQUENCE beats');
+    await ready();
+    expect(await issued()).toBe(200);
+  });
+
   it('ends no session of a restart', async () => {
     await world.restart();
     await expect

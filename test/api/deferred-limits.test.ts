@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client as PgClient } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { cliToken } from '../support/cli-token.js';
 import { newAddress } from '../support/client.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { headOf, RawConnection } from '../support/raw-connection.js';
@@ -74,12 +75,45 @@ describe('a rate limit in which the statement of a certificate counts', () => {
       `SELECT round(extract(epoch FROM tat - now()) / 2)::int AS n FROM rate_limits WHERE bucket = ANY ($1)`,
       [addresses.map((address) => `issuance ${address}`)],
     );
-    expect(debts).toEqual([{ n: 2 }, { n: 2 }]);
+    // An interval may have passed on a busy machine.
+    for (const { n } of debts) expect([1, 2]).toContain(n);
     expect(app.log.filter((line) => line.includes('Rate limits are'))).toEqual([]);
   });
 
+  it.each([
+    ['token', `DELETE FROM oauth_artifacts WHERE model = 'AccessToken'`],
+    [
+      'use of the token',
+      `UPDATE oauth_artifacts SET consumed_at = now() WHERE model = 'AccessToken'`,
+    ],
+    ['grant', 'DELETE FROM oauth_grants'],
+    ['session', 'DELETE FROM sessions'],
+    ['account', 'UPDATE users SET active = false'],
+  ])('issues nothing if the %s ends while the statement waits for its row', async (_, end) => {
+    const { token } = await cliToken(app, ada.key, { bound: false });
+    const address = newAddress();
+    const headers = { origin: '', authorization: `Bearer ${token}` };
+    const issue = () =>
+      app.client().post(PATH, { public_key: newPublicKeyLine() }, { address, headers });
+    expect((await issue()).status).toBe(200);
+    const runner = app.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query('SELECT FROM rate_limits WHERE bucket = $1 FOR UPDATE', [
+      `issuance ${address}`,
+    ]);
+    const asked = issue();
+    await untilWaiting(app.dataSource, 1);
+    await app.dataSource.query(end);
+    await runner.commitTransaction();
+    await runner.release();
+    const answer = await asked;
+    await app.dataSource.query('DELETE FROM users');
+    ada = await app.enrolled('ada@deferred.example');
+    expect([answer.status, answer.json.code]).toEqual([401, 'unauthenticated']);
+  });
+
   it.each(['55P03', '40P01'])(
-    'keeps no one from a certificate if the row of the limit cannot be locked: %s',
+    'issues certificates although the row of the limit cannot be locked: %s',
     async (state) => {
       await app.dataSource.query(`
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$

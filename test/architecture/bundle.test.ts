@@ -111,6 +111,7 @@ describe('the bundle of the server', () => {
     ['typeorm/driver/mysql/MysqlDriver.js', true],
     ['typeorm/driver/sqlserver/MssqlParameter.js', true],
     ['typeorm/driver/postgres/PostgresDriver.js', false],
+    ['typeorm/driver/types/MetadataTableType.js', false],
     ['typeorm/driver/DriverFactory.js', false],
     ['multer/index.js', true],
     ['@peculiar/webcrypto/build/webcrypto.js', true],

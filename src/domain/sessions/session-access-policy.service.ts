@@ -63,7 +63,7 @@ const LONGEST_PATH = 256;
 export interface Provisioner {
   readonly tokenId: string;
   readonly orgId: string;
-  /** The time of {@link Clock.monotonic} at which the token was found. */
+  /** The time of {@link Clock.monotonic} at which the token was found, or recalled for a read. */
   readonly foundAt: number;
 }
 

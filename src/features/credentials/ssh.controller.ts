@@ -93,7 +93,7 @@ export class SshController {
   ): Promise<SshJson> {
     let issued = unconfirmed && (await this.#issueUnchecked(unconfirmed, body, origin));
     if (!issued) {
-      const session = ((await unconfirmed?.confirm()) ?? caller) as VerifiedSession;
+      const session = (unconfirmed ? await unconfirmed.confirm() : caller) as VerifiedSession;
       const { state, data } = body.attestation ?? {};
       const attestation =
         state !== undefined && data !== undefined

@@ -33,7 +33,8 @@ const SMALL = 16 * 1024;
 /**
  * Applies the rules of a route to every request, after the rate limit. It checks the declared size
  * of the body, the origin of a write, the caller, the names of query parameters, and then the body
- * itself. After a refusal, nothing more is looked up and the body is not read.
+ * itself. After a refusal, nothing more is looked up and the body is not read. A route can leave
+ * the limit and the caller undecided, see `AdmissionMoment`.
  *
  * The body is read in this guard and not in an interceptor, because with an interceptor, Nest would
  * wrap the handling of every request in RxJS observables.
@@ -94,8 +95,7 @@ export class RouteGuard implements CanActivate {
     if (!caller) return false;
     const find = async (): Promise<unknown> => {
       await request.limit?.decide();
-      await this.#admit(request, response, auth, caller);
-      return request.session;
+      return this.#admit(request, response, auth, caller);
     };
     // The caller is not noted for the log before it is found, because it may have ended.
     const unconfirmed = new Unconfirmed(caller, request.limit, find, (session) => {
@@ -117,23 +117,27 @@ export class RouteGuard implements CanActivate {
     return true;
   }
 
-  /** Looks up the session of a request once, and verifies that it meets the rule of the route. */
+  /**
+   * Looks up the session of a request once, and verifies that it meets the rule of the route.
+   * Returns the session; undefined for a request without one.
+   */
   async #admit(
     request: AdmittedRequest,
     response: Response,
     auth: AuthRule,
     remembered?: RememberedCaller,
-  ): Promise<void> {
+  ): Promise<unknown> {
     const { begun } = request;
     const presented = tokenFor(request, auth, this.sessionCookies);
     const session = await this.accessPolicy.find(presented, auth, begun, remembered);
-    if (session === undefined || presented === undefined) return;
+    if (session === undefined || presented === undefined) return undefined;
     // The caller is recorded before the rule is checked, so that the log also names a caller who is
     // refused.
     noteCaller(request, this.accessPolicy.factsOf(session));
     await this.accessPolicy.verify(session, auth, verifiedRequest(presented, request));
     request.session = session;
     response.set(this.accessPolicy.headersFor(session));
+    return session;
   }
 }
 

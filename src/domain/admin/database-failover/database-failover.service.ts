@@ -154,7 +154,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
       mustCompare = true;
       await this.#confirmation.run();
       mustCompare = false;
-      return this.#beat();
+      return await this.#beat(); // a fault of this heartbeat must reach the `catch` as well
     } catch (error) {
       this.#isRefused ||= mustCompare;
       this.#isStandby = isReadOnly(error);

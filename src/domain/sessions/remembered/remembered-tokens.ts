@@ -1,6 +1,6 @@
 /**
- * The most tokens that a process remembers of one kind. If there are more, it forgets all of them,
- * so that its memory stays small.
+ * The most tokens that a process remembers of one kind. For a further one it forgets the one that
+ * was looked up longest ago.
  */
 const MOST_REMEMBERED = 5_000;
 
@@ -24,8 +24,9 @@ export class RememberedTokens<Found> {
     const key = keyOf(hash);
     this.#found.delete(key);
     if (found === undefined) return;
-    if (this.#found.size >= MOST_REMEMBERED) this.#found.clear();
     this.#found.set(key, found);
+    const [oldest] = this.#found.size > MOST_REMEMBERED ? this.#found.keys() : [];
+    if (oldest !== undefined) this.#found.delete(oldest);
   }
 }
 

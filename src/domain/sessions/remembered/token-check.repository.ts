@@ -41,7 +41,9 @@ export const LIVE_ACCESS_TOKEN = fragment`
  * Returns the parts of an issuing statement that find the token of a request again. The own token
  * of a session is a column of the session. An access token must be valid, and its DPoP proof must
  * not have been used before. The proof is spent in the same statement. If two requests of a
- * statement have the same proof, it is spent for the first of them.
+ * statement have the same proof, it is spent for the first of them. The rows of the access token
+ * and its grant are locked, so that the statement also notices an end that was committed while it
+ * waited for the row of a rate limit.
  */
 export const CHECKED_BY: Readonly<Record<LookedUpToken, ConfirmingSql>> = {
   own: {
@@ -59,7 +61,8 @@ export const CHECKED_BY: Readonly<Record<LookedUpToken, ConfirmingSql>> = {
         ON CONFLICT (key) DO UPDATE SET expires_at = EXCLUDED.expires_at WHERE oauth_replays.expires_at < now()
         RETURNING key
       ), spent AS MATERIALIZED (SELECT f.n FROM first_proofs f JOIN won_proofs w ON w.key = f.proof)`,
-    goneIf: fragment`NOT EXISTS (SELECT ${LIVE_ACCESS_TOKEN} AND t.id = k.token AND g.session_id = s.id OFFSET 0)
+    goneIf: fragment`NOT EXISTS (
+        SELECT ${LIVE_ACCESS_TOKEN} AND t.id = k.token AND g.session_id = s.id OFFSET 0 FOR SHARE OF t, g SKIP LOCKED)
       OR k.proof IS NOT NULL AND k.n NOT IN (SELECT n FROM spent)`,
     returned: fragment`i.n IN (SELECT n FROM spent) AS is_spent, ${newestNotice(fragment`i.user_id`)} AS notice`,
   },

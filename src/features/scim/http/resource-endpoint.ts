@@ -69,8 +69,8 @@ export async function listResources<Stored extends Tagged, Listed>(
   response: Response,
 ): Promise<void> {
   const query = readQuery(fields, resource.type.schema);
-  const { totalResults, resources, nextCursor } = await resource.search(caller, query.search);
-  await confirmed();
+  const [found] = await Promise.all([resource.search(caller, query.search), confirmed()]);
+  const { totalResults, resources, nextCursor } = found;
   const startIndex = query.search.page.kind === 'index' ? query.startIndex : undefined;
   const head = listHead({ totalResults, startIndex, nextCursor });
   const json = resource.type.renderList(caller.orgId, resources, query);
@@ -106,8 +106,7 @@ export function findResource<Stored extends Tagged>(
 ): Promise<void> {
   const { caller, id, confirmed } = call;
   return sendStored(resource, call, 200, response, async () => {
-    const stored = await resource.find(caller, id);
-    await confirmed();
+    const [stored] = await Promise.all([resource.find(caller, id), confirmed()]);
     return stored;
   });
 }

@@ -173,8 +173,8 @@ export function isLostRace(error: unknown): boolean {
 }
 
 /**
- * Returns true if a statement failed only because of locks of other transactions. The server has
- * then certainly undone the statement, unlike after a lost connection.
+ * Returns true if a statement failed only because of other transactions or a migration. The server
+ * has then certainly undone the statement, unlike after a lost connection.
  */
 export function isLockFault(error: unknown): boolean {
   return sqlStateOf(error) === LOCK_TIMEOUT || isLostRace(error);

@@ -8,7 +8,8 @@ export interface DeferredLimit {
   /**
    * Returns the key of the bucket, for a statement that begins now and counts the request in it.
    * After the statement, `noteAdmitted` or `decide` must be called. Returns undefined if the client
-   * has left, so that `decide` must be called first.
+   * has left, or if another request of the bucket is being decided; then `decide` must be called
+   * first.
    */
   begin: () => string | undefined;
   /**
@@ -28,9 +29,10 @@ export interface DeferredLimit {
 
 /**
  * A request that a handler gets before its rate limit and its caller are decided, because this
- * process remembers the caller. The statement of the handler decides both (`within`), or they are
- * decided while the handler reads (`beside`). If the handler throws, the error filter first decides
- * both, so that a refusal comes before any other error.
+ * process remembers the caller, or because the route has none. The statement of the handler decides
+ * both (`within`), or they are decided while the handler reads (`beside`). If the handler throws,
+ * the error filter first decides both, so that a refusal comes before any other error. If the
+ * database is away, it decides only the limit.
  */
 export class Unconfirmed {
   #confirmed: Promise<unknown> | undefined;

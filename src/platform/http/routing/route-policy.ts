@@ -114,8 +114,8 @@ export interface AskedParts {
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
 /**
- * The moment at which a route decides about the rate limit and the caller of a request, if this
- * process knows the token of the request from before. For any other token it is always `first`.
+ * The moment at which a route decides about the rate limit and the caller of a request. If the
+ * route has a caller and this process does not know the token from before, it is always `first`.
  *
  * - `first`: before the handler runs.
  * - `within`: the statement of the handler decides about both, in addition to its own work.

@@ -35,8 +35,8 @@ export interface DeferredHit {
   readonly admit: (debt: number) => Decision;
   /**
    * Records that the statement begins. Until the deferral ends, other requests of the bucket wait,
-   * because the statement locks the row of the bucket. Returns false if the deferral has ended, so
-   * that the statement must not begin.
+   * because the statement locks the row of the bucket. Returns false if the deferral has ended, or
+   * if another request of the bucket is being decided, so that the statement must not begin.
    */
   readonly begin: () => boolean;
   /** Ends the deferral, so that another request of the bucket may be deferred. */

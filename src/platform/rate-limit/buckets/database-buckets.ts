@@ -87,8 +87,11 @@ export class DatabaseBuckets extends Buckets {
     const { promise, resolve } = Promise.withResolvers<void>();
     let isOver = false;
     const begin = () => {
-      if (!isOver) this.#deferred.set(bucket, promise);
-      return !isOver;
+      // A request of the bucket may wait in a shared statement by now. It would wait there for the
+      // lock of the statement that begins, together with requests of other buckets.
+      if (isOver || this.#turns.isRunning(bucket)) return false;
+      this.#deferred.set(bucket, promise);
+      return true;
     };
     const end = () => {
       if (!isOver) this.#deferred.delete(bucket);
