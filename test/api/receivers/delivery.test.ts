@@ -18,6 +18,7 @@ import { Random } from '../../../src/platform/clock/random.js';
 import { noticeFigures } from '../../../src/domain/oauth/notice-figures/notice-figures.repository.js';
 import { WATCHED_QUEUES } from '../../../src/domain/oauth/notice-watch/notice-queues.js';
 import { NoticeWatch } from '../../../src/domain/oauth/notice-watch/notice-watch.service.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import {
@@ -219,12 +220,10 @@ describe('the tries of a receiver', () => {
       ['', { header_name: 'X-Token', header_value: 'x' }],
       [`, ${paused}`, { status: 'enabled' }],
     ] as const) {
-      await rows(app.dataSource, `UPDATE event_receivers SET ${FAILED}${before}`);
-      // The receiver is leased, so that no sender changes its state during the test.
-      await rows(
-        app.dataSource,
-        "UPDATE event_receivers SET leased_until = now() + interval '1 hour'",
-      );
+      // Another sender leases the receiver, so that a request that is still under way records no
+      // result and no sender begins a new one during the test.
+      const leased = `lease = lease + 1, leased_until = now() + interval '1 hour'`;
+      await rows(app.dataSource, `UPDATE event_receivers SET ${leased}, ${FAILED}${before}`);
       expect((await receiverApi(ada, 'PATCH', receiver, '', change)).status).toBe(200);
       expect(await state()).toEqual(RESET);
     }
@@ -264,18 +263,15 @@ describe('the tries of a receiver', () => {
     server.answer = () => 'hang';
     await writeEvents(app, orgId, 1);
     await expect.poll(() => server.received.length, SOON).toBe(1);
-    const { manager } = app.dataSource;
-    await rows(
-      app.dataSource,
-      `UPDATE event_receivers SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity'`,
-    );
-    const [{ id } = { id: '' }] = await rows<{ id: string }>(
-      app.dataSource,
-      'SELECT id FROM event_receivers',
-    );
-    const [taken] = await takeReceivers(manager, [id]);
-    expect(taken?.tries).toBe(1);
-    if (taken) await releaseEvents(manager, taken);
+    // One transaction, so that no sender of the service reserves the receiver first.
+    await app.dataSource.transaction(async (tx) => {
+      const [{ id = '' } = {}] = await sql<{ id: string }>(tx)`
+        UPDATE event_receivers
+        SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity' RETURNING id`;
+      const [taken] = await takeReceivers(tx, [id]);
+      expect(taken?.tries).toBe(1);
+      if (taken) await releaseEvents(tx, taken);
+    });
     expect(await state()).toEqual(RESET);
   });
 });
