@@ -156,12 +156,13 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     requirement: AuthRule,
     asked: VerifiedRequest,
   ): Promise<RememberedSession | undefined> {
-    const { scheme, token } = presented;
+    const { scheme } = presented;
+    const hash = hashOpaqueToken(presented.token);
     if (requirement.session === 'provisioner' && scheme === 'Bearer') {
-      const found = this.#scimTokens.get(hashOpaqueToken(token));
+      const found = this.#scimTokens.get(hash);
       return found && { session: this.#provisionerOf(found) };
     }
-    const session = statementChecks(requirement) ? this.sessions.recall(token) : undefined;
+    const session = statementChecks(requirement) ? this.sessions.recall(hash) : undefined;
     if (session?.level !== 'verified') return undefined;
     try {
       const { scope } = requirement;
@@ -171,10 +172,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       this.#assertMay(session, requirement, scheme);
       const jkt = session.accessToken?.jkt ?? null;
       const proof = jkt === null ? undefined : await verifiedProof(this, presented, jkt);
-      return {
-        session,
-        token: { kind: kindOfToken(session), hash: hashOpaqueToken(token), proof },
-      };
+      return { session, token: { kind: kindOfToken(session), hash, proof } };
     } catch {
       return undefined; // The look-up of the session finds the same fault, and refuses the request.
     }
@@ -293,8 +291,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       );
     }
     const { scheme, token } = presented;
-    const found = scheme === 'Bearer' ? await this.#scimToken(token, ahead) : undefined;
-    this.#scimTokens.set(hashOpaqueToken(token), found);
+    const hash = hashOpaqueToken(token);
+    const found = scheme === 'Bearer' ? await this.#scimToken(hash, ahead) : undefined;
+    this.#scimTokens.set(hash, found);
     if (!found) throw refusedScimToken();
     return this.#provisionerOf(found);
   }
@@ -308,12 +307,12 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
    * last use must be recorded, a second look-up records it, because only now the limit has admitted
    * the request.
    */
-  async #scimToken(token: string, ahead: Begun | undefined): Promise<ValidScimToken | undefined> {
+  async #scimToken(hash: Buffer, ahead: Begun | undefined): Promise<ValidScimToken | undefined> {
     if (ahead?.scimToken) {
       const found = await ahead.scimToken;
       if (!found || found.isUseOnRecord) return found;
     }
-    return authenticateScimToken(this.manager, hashOpaqueToken(token));
+    return authenticateScimToken(this.manager, hash);
   }
 
   /**

@@ -211,11 +211,11 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Returns the session of a token as a look-up of this process found it last; undefined if there
-   * was none. It may have ended since.
+   * Returns the session of a token, given by its hash, as a look-up of this process found it last;
+   * undefined if there was none. It may have ended since.
    */
-  recall(token: string): LiveSession | undefined {
-    return this.#remembered.get(hashOpaqueToken(token));
+  recall(tokenHash: Buffer): LiveSession | undefined {
+    return this.#remembered.get(tokenHash);
   }
 
   #kindOfAll([first, ...others]: readonly Buffer[]): LookedUpToken | undefined {

@@ -6,10 +6,14 @@ import {
   type RequestOfUser,
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { BY_GROUPS } from '#domain/access/reach/reach.repository.js';
-import { ISSUED, type IssuanceSql } from '#domain/access/issuance/issuance-statement.repository.js';
+import {
+  ISSUED,
+  type ConfirmingSql,
+} from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
 import { fragment, joinedParts, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { CountedBucket } from '#platform/http/access/unconfirmed.js';
 import { admittingSql } from '#platform/rate-limit/buckets/rate-limits.repository.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import {
@@ -93,8 +97,8 @@ export interface SshCertificateRequest extends RequestOfUser {
 /** A caller whose token and rate limit no statement has checked yet. */
 export interface UncheckedCaller {
   readonly token: TokenCheck;
-  /** The key of the bucket in which the request counts; undefined if it is already counted. */
-  readonly bucket: string | undefined;
+  /** The bucket in which the request counts; undefined if it is already counted. */
+  readonly bucket: CountedBucket | undefined;
 }
 
 /** A group of hosts that admits the user. */
@@ -322,11 +326,7 @@ const COLUMNS = {
  * transaction that ends the access of the user and commits later finds the certificate and revokes
  * it. If it commits earlier, the session is gone and no certificate is issued.
  */
-const certificateKind = (
-  key: KeySql,
-  hosts: HostsSql,
-  checks: Pick<IssuanceSql, 'confirming' | 'admitting'> = {},
-) =>
+const certificateKind = (key: KeySql, hosts: HostsSql, confirming?: ConfirmingSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
     {
       requires: {
@@ -359,7 +359,7 @@ const certificateKind = (
         key.attestation && fragment`i.attestation`,
         hosts.returned,
       ]),
-      ...checks,
+      ...(confirming && { confirming }),
     },
     askedOf,
     certificateOf,
@@ -417,13 +417,13 @@ export function checkingKindOf(
 ): CertificateKind {
   const isShort = !withGroups && kindWithoutGroups(request) !== undefined;
   const isPlain = isOfPlainKey(request);
-  const name = [token.kind, bucket !== undefined, isShort, isPlain].join();
+  const name = [token.kind, bucket?.tier, isShort, isPlain].join();
   let kind = checkingKinds.get(name);
   if (!kind) {
     const key = isPlain ? FOR_PLAIN_KEY : FOR_EVERY_KEY;
     kind = certificateKind(key, isShort ? WITHOUT_HOSTS : withHosts(key), {
-      confirming: CHECKED_BY[token.kind],
-      ...(bucket !== undefined && { admitting: admittingSql(TIERS.issuance) }),
+      ...CHECKED_BY[token.kind],
+      ...(bucket && { admitted: admittingSql(TIERS[bucket.tier]) }),
     });
     checkingKinds.set(name, kind);
   }
@@ -454,7 +454,7 @@ function askedOf(request: SshCertificateRequest): object {
     most_on_record: request.mostOnRecord,
     ...(request.unchecked && {
       ...columnsOfCheck(request.unchecked.token),
-      bucket: request.unchecked.bucket,
+      bucket: request.unchecked.bucket?.key,
     }),
     ...auditValues(request),
   };

@@ -95,9 +95,7 @@ export class TierGuard extends ThrottlerGuard {
     // The limit of the network is checked again, because other requests of this network may have
     // begun meanwhile. No `await` may come between this check and `countOutcome`, which counts this
     // request.
-    const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
-    noteLimit(response, { tier, remaining });
-    if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
+    assertAllowed((taken.allowed ? refusal() : undefined) ?? taken, tier, response);
     if (address !== undefined) countOutcome(address, counts, response);
   }
 
@@ -113,9 +111,7 @@ export class TierGuard extends ThrottlerGuard {
     noteLimit(response, { tier, remaining: deferred.remaining });
     const decide = async (): Promise<void> => {
       deferred.end();
-      const { allowed, remaining, retryAfter } = await this.buckets.take(hit);
-      noteLimit(response, { tier, remaining });
-      if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
+      assertAllowed(await this.buckets.take(hit), tier, response);
     };
     let decided: Promise<void> | undefined;
     let hasBegun = false;
@@ -127,7 +123,7 @@ export class TierGuard extends ThrottlerGuard {
     return {
       begin: () => {
         hasBegun = deferred.begin();
-        return hasBegun ? hit.bucket : undefined;
+        return hasBegun ? { key: hit.bucket, tier } : undefined;
       },
       noteAdmitted: (debt) => {
         if (decided) return;
@@ -213,8 +209,16 @@ function countOutcome(address: string, counts: readonly Count[], response: Respo
   });
 }
 
-function refused(retryAfter: number): DomainError {
-  return new DomainError(
+/**
+ * States a decision in the headers of the response.
+ *
+ * @throws DomainError rate_limited if the decision refuses the request
+ */
+function assertAllowed(decision: Decision, tier: TierName, response: Response): void {
+  noteLimit(response, { tier, remaining: decision.remaining });
+  if (decision.allowed) return;
+  const retryAfter = Math.ceil(decision.retryAfter / 1000);
+  throw new DomainError(
     'rate_limited',
     `Too many requests from this address. Try again in ${retryAfter} s.`,
     { retryAfter },

@@ -81,7 +81,7 @@ describe('issuing beside the end of a reach', () => {
       [sessionId],
     );
     const hash = session?.token_hash ?? Buffer.alloc(32);
-    const bucket = `issuance ${newAddress()}`;
+    const bucket = { key: `issuance ${newAddress()}`, tier: 'issuance' } as const;
     return { token: { kind: 'own', hash, proof: undefined }, bucket };
   }
 

@@ -100,8 +100,6 @@ export interface IssuanceSql {
   readonly returned?: SqlFragment | undefined;
   /** Finds the caller of each request again; undefined if an earlier statement has done so. */
   readonly confirming?: ConfirmingSql;
-  /** Counts each request in its rate limit; undefined if an earlier decision has done so. */
-  readonly admitting?: AdmittingSql;
 }
 
 /**
@@ -119,14 +117,14 @@ export interface ConfirmingSql {
   readonly goneIf?: SqlFragment;
   /** Further columns that the statement returns about each request `i`. */
   readonly returned?: SqlFragment;
+  /**
+   * The subquery `admitted`, which counts the requests in their rate limits and has a row with
+   * `bucket` and `debt` for each admitted one. Requests that are not admitted do not take part in
+   * the statement. The requests then have a column `bucket`. It is undefined if an earlier decision
+   * has counted the requests.
+   */
+  readonly admitted?: SqlFragment;
 }
-
-/**
- * The subquery `admitted` of an issuing statement, which counts the requests in their rate limits
- * and has a row with `bucket` and `debt` for each admitted one. Requests that are not admitted do
- * not take part in the statement. The requests have a column `bucket`.
- */
-export type AdmittingSql = SqlFragment;
 
 const NOTHING = fragment``;
 
@@ -150,7 +148,7 @@ export function issuanceStatement(plain: IssuanceSql, locks: RowLocks): SqlFragm
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
   return fragment`
-    WITH ${kind.admitting ? fragment`admitted AS (${kind.admitting}),` : NOTHING}
+    WITH ${kind.confirming?.admitted ? fragment`admitted AS (${kind.confirming.admitted}),` : NOTHING}
     asked AS ${askedRows(kind)} ${kind.confirming?.spent ? fragment`, ${kind.confirming.spent}` : NOTHING} ${locked}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
@@ -164,19 +162,17 @@ export function issuanceStatement(plain: IssuanceSql, locks: RowLocks): SqlFragm
     FROM decided i`;
 }
 
-/**
- * Adds the columns and conditions of `confirming` and `admitting` to the others of a kind of
- * credential.
- */
+/** Adds the columns and conditions of `confirming` to the others of a kind of credential. */
 function withConfirmation(kind: IssuanceSql): IssuanceSql {
-  const { confirming, admitting, requires, goneIf, returned } = kind;
+  const { confirming, requires, goneIf, returned } = kind;
   if (!confirming) return kind;
+  const { admitted } = confirming;
   const { session } = requires;
   const limit =
-    admitting && fragment`(SELECT b.debt FROM admitted b WHERE b.bucket = i.bucket) AS debt`;
+    admitted && fragment`(SELECT b.debt FROM admitted b WHERE b.bucket = i.bucket) AS debt`;
   return {
     ...kind,
-    columns: { ...kind.columns, ...confirming.columns, ...(admitting && { bucket: 'text' }) },
+    columns: { ...kind.columns, ...confirming.columns, ...(admitted && { bucket: 'text' }) },
     requires: {
       ...requires,
       ...(session && {
@@ -192,7 +188,7 @@ function withConfirmation(kind: IssuanceSql): IssuanceSql {
  * Returns a subquery that reads the requests from the JSON parameter `$1`. A subquery that computes
  * a column is `MATERIALIZED`, so that PostgreSQL computes the column once for each request.
  */
-function askedRows({ requires, columns, admitting }: IssuanceSql): SqlFragment {
+function askedRows({ requires, columns, confirming }: IssuanceSql): SqlFragment {
   const typed = Object.entries(columns).map(([name, type]) => nameOf(`${name} ${type}`));
   const { user, session } = requires;
   const ofOwner = user === 'owner of the client';
@@ -201,7 +197,7 @@ function askedRows({ requires, columns, admitting }: IssuanceSql): SqlFragment {
       SELECT k.* ${ofOwner ? fragment`, o.owner_id AS of_user` : NOTHING}
         ${ofGrant ? fragment`, (SELECT g.session_id FROM oauth_grants g WHERE g.id = k.grant_id) AS of_session` : NOTHING}
       FROM jsonb_to_recordset($1::jsonb) AS k (n int, ${joined(typed, ', ')})
-      ${admitting ? fragment`JOIN admitted ON admitted.bucket = k.bucket` : NOTHING}
+      ${confirming?.admitted ? fragment`JOIN admitted ON admitted.bucket = k.bucket` : NOTHING}
       ${ofOwner ? fragment`LEFT JOIN oauth_clients o ON o.id = k.client_id` : NOTHING})`;
 }
 

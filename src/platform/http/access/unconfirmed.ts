@@ -1,4 +1,11 @@
+import type { TierName } from '../routing/route-policy.js';
 import type { RememberedCaller } from './access-policy.js';
+
+/** The bucket in which a statement counts a request. */
+export interface CountedBucket {
+  readonly key: string;
+  readonly tier: TierName;
+}
 
 /**
  * The rate limit of a request, about which the database has not decided yet. This process knows of
@@ -6,12 +13,11 @@ import type { RememberedCaller } from './access-policy.js';
  */
 export interface DeferredLimit {
   /**
-   * Returns the key of the bucket, for a statement that begins now and counts the request in it.
-   * After the statement, `noteAdmitted` or `decide` must be called. Returns undefined if the client
-   * has left, or if another request of the bucket is being decided; then `decide` must be called
-   * first.
+   * Returns the bucket, for a statement that begins now and counts the request in it. After the
+   * statement, `noteAdmitted` or `decide` must be called. Returns undefined if the client has left,
+   * or if another request of the bucket is being decided; then `decide` must be called first.
    */
-  begin: () => string | undefined;
+  begin: () => CountedBucket | undefined;
   /**
    * Records that a statement has counted and admitted the request.
    *

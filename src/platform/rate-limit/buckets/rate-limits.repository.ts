@@ -42,16 +42,15 @@ export interface BucketRequest {
  * It returns no row for a bucket of another kind, and leaves it as it is. `$1` has the times of the
  * requests by their bucket, see {@link toAdmit}.
  */
-const ADMIT = constantText(fragment`
-  INSERT INTO rate_limits AS known (bucket, tat, admitted)
-  SELECT bucket, now() + make_interval(secs => (request->>'interval')::double precision), true
-  FROM jsonb_each($1::jsonb) AS asked (bucket, request)
-  ON CONFLICT (bucket) DO UPDATE
-    SET admitted = true, tat = greatest(now(), known.tat) + (excluded.tat - now())
-    WHERE known.holders = '{}'
-      AND greatest(now(), known.tat) + (excluded.tat - now())
-        <= now() + make_interval(secs => ($1::jsonb->excluded.bucket->>'most')::double precision)
-  RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`);
+const ADMIT = constantText(
+  countedIn(
+    fragment`
+      SELECT bucket, now() + make_interval(secs => (request->>'interval')::double precision), true
+      FROM jsonb_each($1::jsonb) AS asked (bucket, request)`,
+    fragment`(excluded.tat - now())`,
+    fragment`make_interval(secs => ($1::jsonb->excluded.bucket->>'most')::double precision)`,
+  ),
+);
 
 /**
  * Returns the subquery by which the statement of some requests also counts them in their buckets,
@@ -62,11 +61,26 @@ const ADMIT = constantText(fragment`
  */
 export function admittingSql(rate: Rate): SqlFragment {
   const interval = lasting(rate.interval);
-  const most = lasting(longestDebt(rate));
+  return countedIn(
+    fragment`
+      SELECT a.bucket, now() + ${interval}, true FROM jsonb_to_recordset($1::jsonb) AS a (bucket text)
+      ORDER BY octet_length(a.bucket), a.bucket COLLATE "C"`,
+    interval,
+    lasting(longestDebt(rate)),
+  );
+}
+
+/**
+ * Returns the SQL that counts requests in their buckets, if these have no bookings and have room,
+ * and that returns the admitted ones.
+ *
+ * @param unused the SELECT of the buckets as they are after the request if they were unused before
+ * @param interval the time by which a request raises the debt of its bucket
+ * @param most the longest debt that a bucket may have
+ */
+function countedIn(unused: SqlFragment, interval: SqlFragment, most: SqlFragment): SqlFragment {
   return fragment`
-    INSERT INTO rate_limits AS known (bucket, tat, admitted)
-    SELECT a.bucket, now() + ${interval}, true FROM jsonb_to_recordset($1::jsonb) AS a (bucket text)
-    ORDER BY octet_length(a.bucket), a.bucket COLLATE "C"
+    INSERT INTO rate_limits AS known (bucket, tat, admitted) ${unused}
     ON CONFLICT (bucket) DO UPDATE SET admitted = true, tat = greatest(now(), known.tat) + ${interval}
       WHERE known.holders = '{}' AND greatest(now(), known.tat) + ${interval} <= now() + ${most}
     RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
