@@ -1,7 +1,7 @@
 /**
  * The decision of `decideReach` (`decision.ts`) as SQL. A part of it is in the database functions
  * `is_assigned`, `fitting_touch` and `reach_of_hosts` (migrations
- * `1764000020000-reach-of-hosts.sql` and `1764985010000-shared-reach-of-hosts.sql`).
+ * `1764000020000-reach-of-hosts.sql` and `1764990030000-reach-of-one-request.sql`).
  *
  * At READ COMMITTED, a statement that waited for a lock reads only the locked rows again, so the
  * other rows may be out of date. To notice this, the statement locks one row of `access_versions`.
