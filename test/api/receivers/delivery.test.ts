@@ -265,9 +265,11 @@ describe('the tries of a receiver', () => {
     await expect.poll(() => server.received.length, SOON).toBe(1);
     // One transaction, so that no sender of the service reserves the receiver first.
     await app.dataSource.transaction(async (tx) => {
-      const [{ id = '' } = {}] = await sql<{ id: string }>(tx)`
+      const [{ id }] = (await sql<{ id: string }>(tx)`
         UPDATE event_receivers
-        SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity' RETURNING id`;
+        SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity' RETURNING id`) as [
+        { id: string },
+      ];
       const [taken] = await takeReceivers(tx, [id]);
       expect(taken?.tries).toBe(1);
       if (taken) await releaseEvents(tx, taken);
