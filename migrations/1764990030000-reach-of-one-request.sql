@@ -1,9 +1,9 @@
--- As the function before, without two columns that few requests need.
+-- The function is made again without the columns are_others and is_closed, which few requests need.
 DROP FUNCTION admitting_hosts(uuid, text, uuid[], uuid[]);
 
 -- The groups of hosts of an organization that admit people of a batch: those open to everyone, those to which the people are
 -- assigned (targets), and those of their SCIM groups (groups). A host leaves the groups that match it. PostgreSQL puts the function
--- into the query of the batch.
+-- into the query of the batch. reach_of_hosts has the same rule for a request alone: change both.
 CREATE FUNCTION admitting_hosts(org uuid, host text, targets uuid[], groups uuid[]) RETURNS TABLE (
   carried        hosts_in_certificate[], -- by name; NULL if no group admits the people
   principals     text[],
@@ -30,9 +30,9 @@ $$;
 -- Returns the groups of hosts that the people of requests reach, a row for each request. People of a batch with the same assignments
 -- and SCIM groups share the look-up of their groups of hosts, and only a request that names principals, or a person with a group that
 -- has conditions, needs a look at each group. One query serves all requests of a batch, because PostgreSQL prepares a query for each
--- run. A request alone has the same query as admitting_hosts, written out for its person, because a cursor, a function in it and arrays
--- take a third of the time. Each query has one plan, since PostgreSQL would else plan anew for each array. Decides as the function
--- before.
+-- run. A request alone has the query of admitting_hosts, written out for its person, because a cursor, a function in the query and
+-- arrays as arguments took a quarter of the time. PostgreSQL keeps one plan of each query (force_generic_plan), because it would
+-- otherwise plan some of them again for each array. The function decides as the one before.
 CREATE OR REPLACE FUNCTION reach_of_hosts(asked asked_hosts[]) RETURNS SETOF hosts_of_person LANGUAGE plpgsql STABLE ROWS 10
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -73,7 +73,7 @@ BEGIN
                 WHERE m.user_id = q.person AND (SELECT d.access_by_groups FROM deployment d WHERE d.only_row)
                   AND EXISTS (SELECT FROM access_assignments x WHERE x.of_hosts AND x.group_id = m.group_id OFFSET 0)
                 ORDER BY m.group_id) AS groups
-        FROM (SELECT asked AS all_asked) a CROSS JOIN LATERAL unnest((SELECT a.all_asked)) q
+        FROM unnest(asked) q
       ), numbered AS MATERIALIZED (
         SELECT p.*, dense_rank() OVER (ORDER BY p.org, p.host, p.targets, p.groups) AS place FROM people p
       ), reached AS MATERIALIZED (
@@ -84,6 +84,7 @@ BEGIN
       SELECT p.n, p.org, p.touches, p.wanted, p.host, k.carried, k.principals, k.names, k.listed, k.is_partial
       FROM numbered p JOIN reached k ON k.place = p.place;
   END IF;
+  -- A request alone has no cursor: its row is in t, and the loop runs once.
   LOOP
     IF requests IS NOT NULL THEN
       FETCH requests INTO t;

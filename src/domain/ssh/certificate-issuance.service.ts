@@ -186,9 +186,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
 
   /**
    * Issues a certificate to a caller whose token and rate limit are not checked yet. The statement
-   * that records the certificate checks both. The request must have no attestation. Nothing is
-   * issued if the facts about the remembered caller would refuse the request, because they may have
-   * changed.
+   * that records the certificate checks both. A request with an attestation cannot be issued so,
+   * nor one that the facts about the remembered caller would refuse, because they may have changed.
    *
    * @param note is called with the row of the statement, which tells what it has checked. It is
    *   undefined if the rate limit did not admit the request
@@ -201,7 +200,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     unchecked: UncheckedCaller,
     note: (row: SshIssuanceRow | undefined) => void,
   ): Promise<IssuedCertificate | undefined> {
-    const prepared = this.#prepareUnchecked(asked);
+    const prepared = asked.request.attestation ? undefined : this.#prepareUnchecked(asked);
     if (!prepared) return undefined;
     const recorded = { ...prepared.recorded, unchecked };
     const { userId } = asked.session;

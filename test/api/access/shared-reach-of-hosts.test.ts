@@ -11,7 +11,7 @@ import { rows } from '../../support/rows.js';
 /** A request for the groups of hosts that a person reaches. */
 interface Asked {
   readonly person: string;
-  readonly org: string;
+  readonly org: string | null;
   readonly touches: object;
   readonly names: readonly string[] | null;
   readonly host: string | null;
@@ -105,15 +105,21 @@ describe('requests of one batch that share the look-up of groups of hosts', () =
       ...everyPerson.map((person) => askedOf(person, kind)),
       askedOf(people.open, { ...kind, org: other.orgId }),
       askedOf(people.open, { ...kind, org: randomUUID() }),
+      askedOf(people.open, { ...kind, org: null }),
     ]);
   };
 
-  it('gives each of them what it gets alone', async () => {
-    const asked = everyRequest();
-    const alone: unknown[] = [];
-    for (const request of asked) alone.push(...(await reachOf([request])));
-    expect(alone).toHaveLength(asked.length);
-    expect(await reachOf(asked)).toEqual(alone);
+  it.each([true, false])('gives each of them what it gets alone, by groups: %s', async (by) => {
+    await dataSource.query('UPDATE deployment SET access_by_groups = $1', [by]);
+    try {
+      const asked = everyRequest();
+      const alone: unknown[] = [];
+      for (const request of asked) alone.push(...(await reachOf([request])));
+      expect(alone).toHaveLength(asked.length);
+      expect(await reachOf(asked)).toEqual(alone);
+    } finally {
+      await dataSource.query('UPDATE deployment SET access_by_groups = true');
+    }
   });
 
   it('gives the two people of one SCIM group the same, and the others their own', async () => {

@@ -18,7 +18,6 @@ import { Random } from '../../../src/platform/clock/random.js';
 import { noticeFigures } from '../../../src/domain/oauth/notice-figures/notice-figures.repository.js';
 import { WATCHED_QUEUES } from '../../../src/domain/oauth/notice-watch/notice-queues.js';
 import { NoticeWatch } from '../../../src/domain/oauth/notice-watch/notice-watch.service.js';
-import { sql } from '#platform/database/statements/sql.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import {
@@ -203,13 +202,8 @@ describe('an event that a receiver does not take', () => {
 describe('the tries of a receiver', () => {
   const FAILED = `tries = 9, refusals = 4, give_up_at = now() - interval '1 hour', failing_since = now() - interval '6 days',
     next_attempt_at = now() + interval '1 hour'`;
-  const state = async () =>
-    (
-      await rows(
-        app.dataSource,
-        'SELECT tries, refusals, give_up_at, failing_since FROM event_receivers',
-      )
-    )[0];
+  const STATE = 'SELECT tries, refusals, give_up_at, failing_since FROM event_receivers';
+  const state = async () => (await rows(app.dataSource, STATE))[0];
   const RESET = { tries: 0, refusals: 0, give_up_at: null, failing_since: null };
 
   it('begin again with another address, another header, and once it goes on', async () => {
@@ -220,8 +214,8 @@ describe('the tries of a receiver', () => {
       ['', { header_name: 'X-Token', header_value: 'x' }],
       [`, ${paused}`, { status: 'enabled' }],
     ] as const) {
-      // Another sender leases the receiver, so that a request that is still under way records no
-      // result and no sender begins a new one during the test.
+      // The receiver is reserved as if by another sender. So a request that is still under way
+      // records no result, and no sender begins a new one during the test.
       const leased = `lease = lease + 1, leased_until = now() + interval '1 hour'`;
       await rows(app.dataSource, `UPDATE event_receivers SET ${leased}, ${FAILED}${before}`);
       expect((await receiverApi(ada, 'PATCH', receiver, '', change)).status).toBe(200);
@@ -259,22 +253,21 @@ describe('the tries of a receiver', () => {
   });
 
   it('do not count if the service was late', async () => {
-    const { server } = await ground();
+    const { server, receiver } = await ground();
     server.answer = () => 'hang';
     await writeEvents(app, orgId, 1);
     await expect.poll(() => server.received.length, SOON).toBe(1);
-    // One transaction, so that no sender of the service reserves the receiver first.
+    // One transaction, so that no sender of the service reserves the receiver meanwhile.
     await app.dataSource.transaction(async (tx) => {
-      const [{ id }] = (await sql<{ id: string }>(tx)`
-        UPDATE event_receivers
-        SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity' RETURNING id`) as [
-        { id: string },
-      ];
-      const [taken] = await takeReceivers(tx, [id]);
+      await tx.query(
+        `UPDATE event_receivers SET tries = 0, refusals = 0, give_up_at = NULL, failing_since = NULL,
+           leased_until = '-infinity', next_attempt_at = '-infinity'`,
+      );
+      const [taken] = await takeReceivers(tx, [receiver.id]);
       expect(taken?.tries).toBe(1);
       if (taken) await releaseEvents(tx, taken);
+      expect(await tx.query(STATE)).toEqual([RESET]);
     });
-    expect(await state()).toEqual(RESET);
   });
 });
 

@@ -103,8 +103,9 @@ export interface IssuanceSql {
 }
 
 /**
- * The parts of an issuing statement that find the caller of a request again, because no statement
- * before has done so for this request. They use the aliases of {@link IssuanceSql}.
+ * The parts of an issuing statement that find the caller of a request again and count the request
+ * in its rate limit, because no statement before has done so for this request. They use the aliases
+ * of {@link IssuanceSql}.
  */
 export interface ConfirmingSql {
   /** The columns of a request that only these parts read. */

@@ -103,15 +103,24 @@ function jsonIn(text: string): object {
 }
 
 /**
- * Finds the objects and arrays on the last level that a body may have. What they contain must not
- * be nested itself, so that recursive code such as JSON.stringify does not overflow the stack.
+ * Finds the objects and arrays on the last level that a body may have, and adds them to a list.
+ * What they contain must not be nested itself, so that recursive code such as JSON.stringify does
+ * not overflow the stack.
+ *
+ * @param depth the level of `value`, from 1
  */
-function innermostOf(value: object): Record<string, unknown>[] {
-  let level: object[] = [value];
-  for (let depth = 1; depth < DEEPEST && level.length > 0; depth += 1) {
-    level = level.flatMap((one) => Object.values(one) as unknown[]).filter(isNested);
+function innermostOf(
+  value: object,
+  depth = 1,
+  found: Record<string, unknown>[] = [],
+): Record<string, unknown>[] {
+  if (depth === DEEPEST) found.push(value as Record<string, unknown>);
+  else {
+    for (const inner of Object.values(value) as unknown[]) {
+      if (isNested(inner)) innermostOf(inner, depth + 1, found);
+    }
   }
-  return level as Record<string, unknown>[];
+  return found;
 }
 
 /** Returns true for an object or an array. */

@@ -14,6 +14,8 @@ const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 /** The spellings of UTF-8, which is the only charset that a body may have. */
 const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
 
+const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true });
+
 /**
  * Refuses a body whose `Content-Length` exceeds the limit of its route, before the caller is looked
  * up.
@@ -100,7 +102,7 @@ function assertType({ headers }: Request, reader: BodyReader): void {
  */
 function decode(body: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+    return STRICT_UTF8.decode(body);
   } catch {
     throw new DomainError('malformed_body', 'The body is not UTF-8.');
   }

@@ -43,7 +43,7 @@ export interface BucketRequest {
  * requests by their bucket, see {@link toAdmit}.
  */
 const ADMIT = constantText(
-  countedIn(
+  countingSql(
     fragment`
       SELECT bucket, now() + make_interval(secs => (request->>'interval')::double precision), true
       FROM jsonb_each($1::jsonb) AS asked (bucket, request)`,
@@ -61,7 +61,7 @@ const ADMIT = constantText(
  */
 export function admittingSql(rate: Rate): SqlFragment {
   const interval = lasting(rate.interval);
-  return countedIn(
+  return countingSql(
     fragment`
       SELECT a.bucket, now() + ${interval}, true FROM jsonb_to_recordset($1::jsonb) AS a (bucket text)
       ORDER BY octet_length(a.bucket), a.bucket COLLATE "C"`,
@@ -74,13 +74,14 @@ export function admittingSql(rate: Rate): SqlFragment {
  * Returns the SQL that counts requests in their buckets, if these have no bookings and have room,
  * and that returns the admitted ones.
  *
- * @param unused the SELECT of the buckets as they are after the request if they were unused before
+ * @param rows the SELECT of `bucket`, `tat` and `admitted` for each request, as if its bucket were
+ *   new
  * @param interval the time by which a request raises the debt of its bucket
  * @param most the longest debt that a bucket may have
  */
-function countedIn(unused: SqlFragment, interval: SqlFragment, most: SqlFragment): SqlFragment {
+function countingSql(rows: SqlFragment, interval: SqlFragment, most: SqlFragment): SqlFragment {
   return fragment`
-    INSERT INTO rate_limits AS known (bucket, tat, admitted) ${unused}
+    INSERT INTO rate_limits AS known (bucket, tat, admitted) ${rows}
     ON CONFLICT (bucket) DO UPDATE SET admitted = true, tat = greatest(now(), known.tat) + ${interval}
       WHERE known.holders = '{}' AND greatest(now(), known.tat) + ${interval} <= now() + ${most}
     RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
