@@ -163,10 +163,14 @@ function edgesOf(parts: Parts): Edges {
 function firstSteps({ nest, config, root, log, headersOf, limits }: Parts): EdgeStep[] {
   const routePolicies = nest.get(RoutePolicies);
   const errorRenderer = nest.get(ErrorRenderer);
+  const inFlight = nest.get(RequestsInFlight);
   return [
-    nest.get(RequestsInFlight).track,
+    inFlight.track,
     interactionId,
-    responseHeaders(routePolicies, headersOf, limits.set),
+    responseHeaders(routePolicies, headersOf, (request, response, status) => {
+      limits.set(request, response, status);
+      inFlight.endConnection(response);
+    }),
     log.requestLog,
     requestMetrics(nest.get(ServiceMetrics)),
     requestDeadline(errorRenderer, root.timeouts),

@@ -76,7 +76,7 @@ export function responseHeaders(
     const { audience } = routePolicies.of(request);
     const lines = headersOf({ audience, encrypted: isEncrypted(request) });
     const writeHead = response.writeHead.bind(response);
-    response.writeHead = (status: number, ...rest: unknown[]) => {
+    const writeWhole = (status: number, ...rest: unknown[]) => {
       const message = typeof rest[0] === 'string' ? rest[0] : undefined;
       setAll(response, rest.at(-1));
       for (const [name, value] of lines) response.setHeader(name, value);
@@ -84,6 +84,9 @@ export function responseHeaders(
       setLate(request, response, status);
       return message === undefined ? writeHead(status) : writeHead(status, message);
     };
+    // The function is assigned by its name, because V8 allocates a function literal that is
+    // assigned to a property in its old generation (docs/performance/garbage.md).
+    response.writeHead = writeWhole;
     next();
   };
 }
