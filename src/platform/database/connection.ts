@@ -5,6 +5,7 @@ import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
 import { BoundedDataSource } from './bounded-data-source.js';
 import { NO_COMPILATION } from './session-settings/compilation.js';
+import { DriverClient } from '#platform/database/hosts/driver-client.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import { DURABLE_COMMITS } from './durability.js';
 import { READ_COMMITTED } from './session-settings/isolation.js';
@@ -161,7 +162,7 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
-    extra: { ...address, keepAlive: true, ...pool, stream, onConnect: cuttingOff(pool.onConnect) },
+    extra: { Client: DriverClient, ...address, keepAlive: true, ...pool, stream, onConnect: cuttingOff(pool.onConnect) },
   });
   return dataSource.initialize();
 }

@@ -7,6 +7,7 @@ import {
 } from '#platform/database/url/database-url.js';
 import { endClient } from '#platform/database/statements/direct-client.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
+import { DriverClient } from './driver-client.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 
 /**
@@ -20,8 +21,8 @@ export interface UrlAddress {
   readonly connectionString: string;
   /**
    * The class of clients that connects to one of several hosts of the URL, or only to a server that
-   * takes writes. Undefined if the URL names one host and accepts it in any state, because the
-   * driver's own client can then connect.
+   * takes writes. Undefined if the URL names one host and accepts it in any state, because any
+   * client can then connect.
    */
   readonly Client?: typeof Client;
 }
@@ -45,7 +46,7 @@ export function addressOf(url: string): UrlAddress {
 function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   const search = new HostSearch(hosts, ({ url }) => assertFit(url, target));
 
-  return class HostClient extends Client {
+  return class HostClient extends DriverClient {
     constructor(config?: string | ClientConfig) {
       super(config);
       // The driver may report an error between the connection and the moment when the pool adds its

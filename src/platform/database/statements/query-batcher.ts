@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { isOutage } from './faults.js';
 
@@ -90,10 +90,12 @@ export class QueryBatcher<Key, Answer> {
       resolve(this.#run(keys));
     };
     // Traces and log lines of the statement belong to the request of its first key. If nothing runs
-    // or waits, that request itself begins the statement. Otherwise another one may do so.
+    // or waits, that request itself begins the statement. Otherwise another one may do so. The
+    // context is no `AsyncLocalStorage.snapshot()`, whose getter V8 allocates in its old generation
+    // (docs/performance/garbage.md).
     const isNext = !this.#isDue && this.#underWay.length === 0 && this.#waiting.length === 0;
-    const inContext = isNext ? undefined : AsyncLocalStorage.snapshot();
-    const begin = inContext ? () => inContext(start) : start;
+    const context = isNext ? undefined : new AsyncResource('QueryBatch');
+    const begin = context ? () => context.runInAsyncScope(start) : start;
     const batch = { keys, begin, answers };
     this.#waiting.push(batch);
     this.#beginSoon();

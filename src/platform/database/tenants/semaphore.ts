@@ -3,7 +3,11 @@
  * get a permit in the order of their calls.
  */
 export class Semaphore {
-  readonly #waiting = new Set<() => void>();
+  /**
+   * The functions that serve the waiting callers. It is no `Set`, because a `Set` that changes with
+   * every request keeps the garbage of all requests alive (docs/performance/garbage.md).
+   */
+  readonly #waiting: (() => void)[] = [];
   #free: number;
 
   constructor(readonly permits: number) {
@@ -32,18 +36,16 @@ export class Semaphore {
         resolve(giveBack);
       };
       const timer = setTimeout(() => {
-        this.#waiting.delete(served);
+        this.#waiting.splice(this.#waiting.indexOf(served), 1);
         resolve(undefined);
       }, milliseconds);
-      this.#waiting.add(served);
+      this.#waiting.push(served);
     });
   }
 
   #giveBack(): void {
-    const [next] = this.#waiting;
-    if (next) {
-      this.#waiting.delete(next);
-      next();
-    } else this.#free += 1;
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#free += 1;
   }
 }
