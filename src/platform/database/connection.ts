@@ -162,7 +162,14 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
-    extra: { Client: DriverClient, ...address, keepAlive: true, ...pool, stream, onConnect: cuttingOff(pool.onConnect) },
+    extra: {
+      Client: DriverClient,
+      ...address,
+      keepAlive: true,
+      ...pool,
+      stream,
+      onConnect: cuttingOff(pool.onConnect),
+    },
   });
   return dataSource.initialize();
 }

@@ -34,6 +34,7 @@ describe('stopping servers', () => {
     const { answer, response } = await ask();
     const stopped = stopServers([server], requests, { drain: false, limit: 20_000 });
     await expect.poll(() => server.listening).toBe(false);
+    requests.endConnection(response);
     response.end('whole');
     const [{ statusCode, headers }] = await answer;
     expect([statusCode, headers.connection]).toEqual([200, 'close']);

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import type { EntityManager, QueryRunner } from './typeorm.js';
+import type { EntityManager } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
+import { LentClient, type StatementConnection } from './lent-client.js';
 import { preparesByName } from './pooled.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 import { repeatingLostRaces } from './transaction-retry.js';
@@ -223,7 +224,7 @@ export async function composedSql<Row extends object>(
   text: string,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  return onRunner(tx, (runner) => timed<Row>(runner, text, [...values]));
+  return onConnection(tx, (connection) => timed<Row>(connection, text, [...values]));
 }
 
 function runWithin<Row>(
@@ -231,7 +232,7 @@ function runWithin<Row>(
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  return onRunner(tx, (runner) => run<Row>(runner, statement, values));
+  return onConnection(tx, (connection) => run<Row>(connection, statement, values));
 }
 
 /**
@@ -240,17 +241,25 @@ function runWithin<Row>(
  * serialization failure, which rolled it back. In a transaction, only the whole transaction can be
  * repeated (`withTransactionRetry`).
  */
-async function onRunner<Answer>(
+async function onConnection<Answer>(
   tx: EntityManager,
-  statement: (runner: QueryRunner) => Promise<Answer>,
+  statement: (connection: StatementConnection) => Promise<Answer>,
 ): Promise<Answer> {
-  if (tx.queryRunner) return statement(tx.queryRunner);
-  return repeatingLostRaces(async () => {
-    const runner = tx.dataSource.createQueryRunner();
+  const { queryRunner } = tx;
+  if (queryRunner) {
     try {
-      return await statement(runner);
+      return await statement(queryRunner);
+    } catch (error) {
+      forgetFailed(queryRunner);
+      throw error;
+    }
+  }
+  return repeatingLostRaces(async () => {
+    const client = new LentClient(tx.dataSource);
+    try {
+      return await statement(client);
     } finally {
-      await runner.release();
+      client.release();
     }
   });
 }
@@ -283,47 +292,50 @@ export function doneOf(
 }
 
 async function run<Row>(
-  runner: QueryRunner,
+  connection: StatementConnection,
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
   try {
-    return await execute(runner, statement, values);
+    return await execute(connection, statement, values);
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
     // A transaction in which a statement failed cannot continue. The caller may repeat the
     // transaction, whose statements are then prepared again.
-    if (runner.isTransactionActive) throw error;
-    return execute(runner, statement, values);
+    if (connection.isTransactionActive) throw error;
+    return execute(connection, statement, values);
   }
 }
 
 async function execute<Row>(
-  runner: QueryRunner,
+  connection: StatementConnection,
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  if (!preparesByName(runner.dataSource)) return timed<Row>(runner, text, values);
+  if (!preparesByName(connection.dataSource)) return timed<Row>(connection, text, values);
   // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the
   // type allows only strings.
   const named = { name: `${digest}${generation}`, text } as unknown as string;
-  return timed<Row>(runner, named, values);
+  return timed<Row>(connection, named, values);
 }
 
 /**
  * Runs a statement. If it fails, its duration without the wait for a connection is stored for
  * {@link isTimedOut}.
  */
-async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
-  await runner.connect();
+async function timed<Row>(
+  connection: StatementConnection,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
+  await connection.connect();
   const start = systemClock.monotonic();
   try {
-    const result = await runner.query(text, values, true);
+    const result = await connection.query(text, values, true);
     return result.records as Row[];
   } catch (error) {
     noteDuration(error, systemClock.monotonic() - start);
-    forgetFailed(runner);
     throw error;
   }
 }
