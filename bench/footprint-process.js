@@ -12,7 +12,7 @@ import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
-import { returnStartUpMemory } from '../dist/platform/heap/heap.js';
+import { prepareHeap } from '../dist/platform/heap/heap.js';
 
 const [rootFile] = process.argv.slice(2);
 const { config } = loadConfig(process.env);
@@ -27,4 +27,4 @@ const app = await createApp(config, createLogger(config.log), {
   modules: [],
 });
 await app.listen();
-returnStartUpMemory();
+prepareHeap();

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -55,8 +56,8 @@ const WORKS = [
  * two. Ends with status 1 if a figure is over its limit.
  *
  * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: the number of starts, the seconds of
- *   each kind of request, and flags of Node.js for the server, such as
- *   `--flags=--max-semi-space-size=16`
+ *   each kind of request, and the flags of Node.js for the server, such as
+ *   `--flags=--max-semi-space-size=16`, by default those of `npm start`
  */
 export async function run(...args) {
   const { starts, seconds, flags } = optionsOf(args);
@@ -86,7 +87,7 @@ function optionsOf(args) {
     options: {
       starts: { type: 'string', default: '9' },
       seconds: { type: 'string', default: '8' },
-      flags: { type: 'string', default: '' },
+      flags: { type: 'string', default: flagsOfStart() },
     },
   });
   const [starts, seconds] = [Number(values.starts), Number(values.seconds)];
@@ -98,6 +99,12 @@ function optionsOf(args) {
   }
   const flags = values.flags.split(' ').filter((flag) => flag !== '');
   return { starts, seconds, flags };
+}
+
+/** Returns the flags of Node.js with which `npm start` runs the server. */
+function flagsOfStart() {
+  const { scripts } = JSON.parse(readFileSync(join(TREE, 'package.json'), 'utf8'));
+  return scripts.start.split(' ').slice(1, -1).join(' ');
 }
 
 /**

@@ -9,7 +9,7 @@ import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
-import { returnStartUpMemory } from '../dist/platform/heap/heap.js';
+import { prepareHeap } from '../dist/platform/heap/heap.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 import { ServiceMetrics } from '../dist/platform/telemetry/service-metrics.service.js';
@@ -94,7 +94,7 @@ async function serve(config, rootPem, worker) {
     worker,
   });
   await app.listen();
-  returnStartUpMemory();
+  prepareHeap();
   return app;
 }
 

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import type { Logger } from 'pino';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import type { ReadConfiguration } from '#platform/config-sources/read-configuration.js';
-import { returnStartUpMemory } from '#platform/heap/heap.js';
+import { prepareHeap } from '#platform/heap/heap.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -43,7 +43,7 @@ export async function startProduction(
   });
   await app.listen();
   worker?.serve(app.nest.get(ServiceMetrics));
-  returnStartUpMemory();
+  prepareHeap();
 }
 
 /** Makes the logger of the process. The lines of a worker have its number. */

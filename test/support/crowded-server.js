@@ -6,7 +6,7 @@ import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../../dist/platform/kms/call-policy.js';
-import { returnStartUpMemory } from '../../dist/platform/heap/heap.js';
+import { prepareHeap } from '../../dist/platform/heap/heap.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
 
 const { environment, clients } = JSON.parse(process.argv[2]);
@@ -22,7 +22,7 @@ const app = await createApp(config, createLogger(config.log, { write: () => unde
   modules: [],
 });
 await app.listen();
-returnStartUpMemory(); // as production does
+prepareHeap(); // as production does
 
 const buckets = app.nest.get(ThrottlerStorage);
 let sharing = 0;

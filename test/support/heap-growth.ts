@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
-import { returnStartUpMemory } from '#platform/heap/heap.js';
+import { prepareHeap } from '#platform/heap/heap.js';
 
 // A script for runScript: fills the heap, collects all garbage as production does after its start,
 // and fills the heap again. It prints the size of V8's young generation after each step.
 const loaded = await load();
-returnStartUpMemory();
+prepareHeap();
 const idle = youngGeneration();
 const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
 process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -8,7 +8,7 @@ import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import { createApp } from '../../dist/create-app.js';
 import { PINNED_ROOTS } from '../../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { readConfiguration } from '../../dist/platform/config-sources/read-configuration.js';
-import { returnStartUpMemory } from '../../dist/platform/heap/heap.js';
+import { prepareHeap } from '../../dist/platform/heap/heap.js';
 import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../../dist/platform/kms/call-policy.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
@@ -27,4 +27,4 @@ const app = await createApp(config, createLogger(config.log), {
   modules: [],
 });
 await app.listen();
-returnStartUpMemory();
+prepareHeap();
