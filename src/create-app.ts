@@ -183,6 +183,7 @@ function firstSteps({ nest, config, root, log, headersOf, limits }: Parts): Edge
 
 function parseErrorResponder(parts: Parts): ParseErrorResponder {
   const { nest, logger, root, headersOf, limits } = parts;
+  const inFlight = nest.get(RequestsInFlight);
   return new ParseErrorResponder({
     headersOf,
     limitsOf: (address) => limits.lines(address),
@@ -190,5 +191,6 @@ function parseErrorResponder(parts: Parts): ParseErrorResponder {
     logger,
     linger: root.timeouts.linger,
     onRawResponse: rawAnswerMetrics(nest.get(ServiceMetrics)),
+    isStopping: () => inFlight.isStopping,
   });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client as PgClient } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { DriverClient } from '#platform/database/hosts/driver-client.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { cliToken } from '../support/cli-token.js';
 import { newAddress } from '../support/client.js';
@@ -138,7 +138,7 @@ describe('a rate limit in which the statement of a certificate counts', () => {
 
   it('counts a request whose client has left and the next one by different statements', async () => {
     const address = newAddress();
-    const query = vi.spyOn(PgClient.prototype, 'query');
+    const query = vi.spyOn(DriverClient.prototype, 'query');
     const answers: ReturnType<typeof ask>[] = [];
     await whileParked(async () => {
       for (const waiting of [1, 2]) {

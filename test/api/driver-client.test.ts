@@ -4,8 +4,10 @@ import { DriverClient } from '#platform/database/hosts/driver-client.js';
 import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
-/** The time limit of the client's queries, in milliseconds. */
+/** The time limit of a query that the server answers late, in milliseconds. */
 const LIMIT = 150;
+
+const SLOW = 'SELECT pg_sleep(30)';
 
 describe('our client of PostgreSQL', () => {
   let database: TestDatabase;
@@ -18,8 +20,12 @@ describe('our client of PostgreSQL', () => {
     await maker.end();
   });
   afterAll(() => database.drop());
+
+  const newClient = (limit: number): Client =>
+    new DriverClient({ connectionString: database.url, query_timeout: limit });
+
   beforeEach(async () => {
-    client = new DriverClient({ connectionString: database.url, query_timeout: LIMIT });
+    client = newClient(20_000);
     client.on('error', () => undefined);
     await client.connect();
   });
@@ -54,35 +60,47 @@ describe('our client of PostgreSQL', () => {
   });
 
   it('ends the wait for an answer after its limit, and never sends a query that waited', async () => {
-    const slow = client.query('SELECT pg_sleep(30)').catch((error: unknown) => error);
-    const waiting = client
-      .query("INSERT INTO notes VALUES ('late')")
-      .catch((error: unknown) => error);
-    const errors = await Promise.all([slow, waiting]);
-    expect(errors.map((error) => (error as Error).message)).toEqual([
-      'Query read timeout',
-      'Query read timeout',
+    const hasty = newClient(LIMIT);
+    hasty.on('error', () => undefined);
+    await hasty.connect();
+    const errors = await Promise.all([
+      hasty.query(SLOW).catch((error: unknown) => error),
+      hasty.query("INSERT INTO notes VALUES ('late')").catch((error: unknown) => error),
     ]);
+    expect(errors.map(String)).toEqual(Array(2).fill('Error: Query read timeout'));
     expect(errors.every(isDatabaseAway)).toBe(true);
 
-    const other: Client = new DriverClient({ connectionString: database.url });
-    await other.connect();
-    const [row] = (
-      await other.query<{ pid: number }>(
-        "SELECT pg_cancel_backend(pid), pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(30)'",
-      )
-    ).rows;
-    expect(row?.pid).toBeGreaterThan(0);
+    const { processID } = hasty as unknown as { processID: number };
+    await client.query('SELECT pg_cancel_backend($1)', [processID]);
     // The connection is free again once the server has answered.
     await expect
-      .poll(() => client.query('SELECT 1 AS n').then(({ rows }) => rows, String))
+      .poll(() => hasty.query('SELECT 1 AS n').then(({ rows }) => rows, String))
       .toEqual([{ n: 1 }]);
-    expect((await other.query('SELECT note FROM notes')).rows).toEqual([]);
-    await other.end();
+    expect((await client.query('SELECT note FROM notes')).rows).toEqual([]);
+    await hasty.end();
+  });
+
+  it.each([
+    ['the limit of the query itself', 20_000, { query_timeout: LIMIT }],
+    ['a callback', LIMIT, {}],
+    ['a query of the driver', LIMIT, {}],
+  ])('ends the wait by %s', async (what, limit, own) => {
+    const hasty = newClient(limit);
+    hasty.on('error', () => undefined);
+    await hasty.connect();
+    const ended = Promise.withResolvers<unknown>();
+    const end = (error: unknown) => ended.resolve(error);
+    const config = { text: SLOW, ...own };
+    if (what === 'a callback') hasty.query(config, end);
+    else if (what === 'a query of the driver') {
+      hasty.query(Object.assign(new Query(config), { callback: end }));
+    } else hasty.query(config).catch(end);
+    expect(String(await ended.promise)).toBe('Error: Query read timeout');
+    hasty.connection.stream.destroy();
   });
 
   it('rejects the queries under way if the connection is lost', async () => {
-    const lost = client.query('SELECT pg_sleep(30)').catch((error: unknown) => error);
+    const lost = client.query(SLOW).catch((error: unknown) => error);
     client.connection.stream.destroy();
     expect(isDatabaseAway(await lost)).toBe(true);
   });

@@ -149,6 +149,26 @@ describe('SIGTERM', () => {
     expect(existsSync(database())).toBe(false);
   });
 
+  it('serves no request that follows one which was in progress, whose response ends the connection', async () => {
+    const socket = connect(Number(new URL(origin).port), 'localhost');
+    let received = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk));
+    const host = `Host: ${new URL(origin).host}`;
+    socket.write(
+      `POST /login/webauthn/start HTTP/1.1\r\n${host}\r\nOrigin: ${origin}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{`,
+    );
+    const ready = () => fetch(`${origin}/health/ready`).then(({ status }) => status);
+    await expect.poll(ready).toBe(200);
+    server.signal('SIGTERM');
+    await expect.poll(ready).toBe(503);
+    socket.write(`}GET /health HTTP/1.1\r\n${host}\r\n\r\n`);
+    await once(socket, 'close');
+    expect(received.match(/^HTTP\/1\.1 .*$/gm)).toEqual(['HTTP/1.1 200 OK']);
+    expect(received).toMatch(/^connection: close\r$/im);
+    expect(await server.ended).toBe(0);
+    expect(served().filter((line) => line.includes('/health ')).length).toBe(0);
+  });
+
   it('does not wait for silent clients', async () => {
     const { port } = new URL(origin);
     const silent = connect(Number(port), 'localhost');

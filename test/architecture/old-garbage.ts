@@ -10,9 +10,9 @@ export interface OldObject {
 
 /**
  * Returns the places of a file that make an object in V8's old generation whenever the function
- * around them runs (docs/performance/garbage.md): a function literal that is assigned to a property,
- * a getter that is defined on an object, and a snapshot of the asynchronous context. A place outside
- * of every function runs only once, and is left out.
+ * around them runs (docs/performance/garbage.md). They are a function literal that is assigned to a
+ * property, a getter that is defined on an object, and a snapshot of the asynchronous context. A
+ * place outside of every function runs only once, and is left out.
  */
 export function oldObjectsOf({ path, text }: SourceFile): OldObject[] {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -27,13 +27,14 @@ export function oldObjectsOf({ path, text }: SourceFile): OldObject[] {
 }
 
 /** Calls that define a getter on an object, or contain such a call. */
-const DEFINING = /^(?:Object|Reflect)\.defineProperty$|^AsyncLocalStorage\.(?:snapshot|bind)$/;
+const DEFINING =
+  /^(?:Object|Reflect)\.definePropert(?:y|ies)$|^(?:AsyncLocalStorage|AsyncResource)\.(?:snapshot|bind)$/;
 
 function oldObjectOf(node: ts.Node): string | undefined {
   if (ts.isCallExpression(node)) {
     const name = node.expression.getText();
     if (!DEFINING.test(name)) return undefined;
-    if (name.startsWith('AsyncLocalStorage')) return name;
+    if (name.startsWith('Async')) return name;
     const [target, , descriptor] = node.arguments;
     return definesGetter(descriptor) ? `${name}(${target?.getText()})` : undefined;
   }

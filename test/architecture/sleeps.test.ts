@@ -10,6 +10,8 @@ import { sleepsOf } from './sleeps.js';
  */
 const REASONS: Readonly<Record<string, string>> = {
   'test/api/database.test.ts: `SELECT pg_sleep(0.2)`': 'a signal ends it at once',
+  "test/api/driver-client.test.ts: 'SELECT pg_sleep(30)'":
+    'the client gives up after 150 ms, and the test cancels it or cuts the connection',
   'test/api/deprovision.test.ts: delay(1500)':
     'PostgreSQL looks for a deadlock after a second, and no statement tells that it has',
   'test/api/failover-doubts.test.ts: systemClock.sleep(milliseconds)':

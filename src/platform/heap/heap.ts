@@ -8,9 +8,9 @@ type CollectGarbage = (options: { type: 'major'; flavor: 'last-resort' }) => voi
  * that only the start needed, which takes a tenth of a second. Loading the modules leaves garbage,
  * and makes V8 enlarge its young generation, by about 100 MB in all.
  *
- * V8 then also allocates no more objects in its old generation right away because earlier objects
- * of the same place in the code lived long (pretenuring). One such object keeps its whole request
- * alive (docs/performance/garbage.md).
+ * The code that V8 optimizes from then on allocates no object in the old generation only because
+ * earlier objects of the same place in the code lived long (pretenuring). One such object keeps its
+ * whole request alive (docs/performance/garbage.md).
  */
 export function prepareHeap(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

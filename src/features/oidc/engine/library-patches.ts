@@ -106,9 +106,8 @@ type Context = object & { [GETTER]?: () => unknown };
  * Stores the getter `oidc` of each context as a function under a symbol, and reads it by one getter
  * of the prototype. Reason: the OAuth library defines a getter on the context of each request. V8
  * allocates getters in its old generation, where each of them keeps its whole request alive until
- * the next major collection, which took a third of the server's CPU time of a token
- * (docs/performance/garbage.md). Upstream: searched 2026-12-01, none found. Tests:
- * test/unit/features/oidc/context-getter.test.ts.
+ * the next major collection (docs/performance/garbage.md). Upstream: searched 2026-12-01, none
+ * found. Tests: test/unit/features/oidc/context-getter.test.ts.
  */
 function keepGetterOutOfOldGeneration(provider: Provider): void {
   const handler: ProxyHandler<Context> = {

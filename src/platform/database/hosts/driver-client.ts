@@ -9,68 +9,90 @@ type EndingQuery = Query & {
   handleError(error: Error, connection: unknown): void;
 };
 
+/** A query with a time limit of its own in milliseconds, which the types of pg lack. */
+type LimitedConfig = QueryConfig & { readonly query_timeout?: number };
+
 /** The undocumented members of the client of pg 8 that this file uses. */
 interface Inside {
+  /** Its `query_timeout` is the time limit of a query in milliseconds. */
   readonly connectionParameters: { query_timeout: number | false | undefined };
+  readonly pipeline?: boolean;
   readonly _queryQueue: unknown[];
   _pulseQueryQueue(): void;
 }
 
 /**
- * The client of `pg`, whose queries leave no garbage in V8's old generation. The driver's own
- * method assigns function literals to a property of each query, and its time limit too. V8
+ * The client of `pg`, whose queries with a promise reach V8's old generation no more. The driver's
+ * own method assigns function literals to a property of each query, also for its time limit. V8
  * allocates such functions in its old generation, where each of them keeps the rows of the result,
  * and by the timer the request, until the next major collection (docs/performance/garbage.md).
  */
 export class DriverClient extends Client {
-  /** The milliseconds after which the wait for the answer to a query ends; 0 for no limit. */
-  readonly #limit: number;
-
-  /** @throws TypeError if pg lacks a member of {@link Inside} */
+  /** @throws TypeError if pg lacks a member of {@link Inside}, or for a client that pipelines */
   constructor(config?: string | ClientConfig) {
     super(config);
-    const { connectionParameters, _queryQueue, _pulseQueryQueue } = this.#inside;
-    if (!Array.isArray(_queryQueue) || typeof _pulseQueryQueue !== 'function') {
+    const { connectionParameters, _queryQueue, _pulseQueryQueue, pipeline } = this.#inside;
+    const isKnown = Array.isArray(_queryQueue) && typeof _pulseQueryQueue === 'function';
+    if (!isKnown || typeof connectionParameters !== 'object') {
       throw new TypeError('The client has no queue of the pg that this project locks');
     }
-    this.#limit = connectionParameters.query_timeout || 0;
-    connectionParameters.query_timeout = 0; // this class applies the limit
+    if (pipeline === true) throw new TypeError('This client does not pipeline');
   }
 
   /**
-   * Sends a query, and returns a promise of its result. A query with a callback or with methods of
-   * its own (`Submittable`) goes to the driver as it is.
+   * Sends a query, and returns a promise of its result. A query with a callback, or with methods of
+   * its own (`Submittable`), goes to the driver's own method.
    *
    * @throws Error `Query read timeout` if the server does not answer in time
    */
   override query(...query: never[]): never;
-  override query(query: string | QueryConfig, values?: unknown, callback?: unknown): unknown {
+  override query(
+    query: string | (QueryConfig & { readonly callback?: unknown }),
+    values?: unknown,
+    callback?: unknown,
+  ): unknown {
     const isText = typeof query === 'string';
-    if ((!isText && 'submit' in query) || typeof values === 'function' || callback) {
-      const send = super.query as (...parameters: unknown[]) => unknown;
-      return send.call(this, query, values, callback);
+    const isOfDriver = !isText && ('submit' in query || query.callback !== undefined);
+    if (isOfDriver || typeof values === 'function' || callback) {
+      return this.#send(query, values, callback);
     }
     return this.#run(query, values as unknown[] | undefined);
   }
 
-  async #run(config: string | QueryConfig, values?: unknown[]): Promise<QueryResult> {
+  async #run(config: string | LimitedConfig, values?: unknown[]): Promise<QueryResult> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult>();
     const query = new Query(config, values) as EndingQuery;
-    const timer = this.#limit > 0 ? setTimeout(() => this.#giveUp(query), this.#limit) : undefined;
     const end: Ending = (error, result) => {
-      clearTimeout(timer);
       if (error) reject(error);
       else resolve(result as QueryResult);
     };
     query.callback = end;
-    super.query(query);
+    const { connectionParameters: parameters } = this.#inside;
+    const { query_timeout: ofClient } = parameters;
+    const limit = (typeof config === 'object' && config.query_timeout) || ofClient || 0;
+    let timer: NodeJS.Timeout | undefined;
     try {
+      // This method applies the time limit. The driver reads it while it is called.
+      parameters.query_timeout = 0;
+      try {
+        this.#send(query, values);
+      } finally {
+        parameters.query_timeout = ofClient;
+      }
+      if (limit > 0) timer = setTimeout(() => this.#giveUp(query), limit);
       return await promise;
     } catch (error) {
       // The stack then leads to the caller, and not to the socket that received the error.
       if (error instanceof Error) Error.captureStackTrace(error);
       throw error;
+    } finally {
+      clearTimeout(timer);
     }
+  }
+
+  #send(...query: unknown[]): unknown {
+    const send = super.query as (...parameters: unknown[]) => unknown;
+    return send.apply(this, query);
   }
 
   /** Ends the wait for the answer to a query, as the driver itself does. */

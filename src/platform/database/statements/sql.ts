@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import type { EntityManager } from './typeorm.js';
+import type { EntityManager, QueryRunner } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
-import { LentClient, type StatementConnection } from './lent-client.js';
 import { preparesByName } from './pooled.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 import { repeatingLostRaces } from './transaction-retry.js';
@@ -224,7 +223,7 @@ export async function composedSql<Row extends object>(
   text: string,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  return onConnection(tx, (connection) => timed<Row>(connection, text, [...values]));
+  return onRunner(tx, (runner) => timed<Row>(runner, text, [...values]));
 }
 
 function runWithin<Row>(
@@ -232,7 +231,7 @@ function runWithin<Row>(
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  return onConnection(tx, (connection) => run<Row>(connection, statement, values));
+  return onRunner(tx, (runner) => run<Row>(runner, statement, values));
 }
 
 /**
@@ -241,25 +240,17 @@ function runWithin<Row>(
  * serialization failure, which rolled it back. In a transaction, only the whole transaction can be
  * repeated (`withTransactionRetry`).
  */
-async function onConnection<Answer>(
+async function onRunner<Answer>(
   tx: EntityManager,
-  statement: (connection: StatementConnection) => Promise<Answer>,
+  statement: (runner: QueryRunner) => Promise<Answer>,
 ): Promise<Answer> {
-  const { queryRunner } = tx;
-  if (queryRunner) {
-    try {
-      return await statement(queryRunner);
-    } catch (error) {
-      forgetFailed(queryRunner);
-      throw error;
-    }
-  }
+  if (tx.queryRunner) return statement(tx.queryRunner);
   return repeatingLostRaces(async () => {
-    const client = new LentClient(tx.dataSource);
+    const runner = tx.dataSource.createQueryRunner();
     try {
-      return await statement(client);
+      return await statement(runner);
     } finally {
-      client.release();
+      await runner.release();
     }
   });
 }
@@ -292,50 +283,47 @@ export function doneOf(
 }
 
 async function run<Row>(
-  connection: StatementConnection,
+  runner: QueryRunner,
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
   try {
-    return await execute(connection, statement, values);
+    return await execute(runner, statement, values);
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
     // A transaction in which a statement failed cannot continue. The caller may repeat the
     // transaction, whose statements are then prepared again.
-    if (connection.isTransactionActive) throw error;
-    return execute(connection, statement, values);
+    if (runner.isTransactionActive) throw error;
+    return execute(runner, statement, values);
   }
 }
 
 async function execute<Row>(
-  connection: StatementConnection,
+  runner: QueryRunner,
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  if (!preparesByName(connection.dataSource)) return timed<Row>(connection, text, values);
+  if (!preparesByName(runner.dataSource)) return timed<Row>(runner, text, values);
   // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the
   // type allows only strings.
   const named = { name: `${digest}${generation}`, text } as unknown as string;
-  return timed<Row>(connection, named, values);
+  return timed<Row>(runner, named, values);
 }
 
 /**
  * Runs a statement. If it fails, its duration without the wait for a connection is stored for
  * {@link isTimedOut}.
  */
-async function timed<Row>(
-  connection: StatementConnection,
-  text: string,
-  values: unknown[],
-): Promise<Row[]> {
-  await connection.connect();
+async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
+  await runner.connect();
   const start = systemClock.monotonic();
   try {
-    const result = await connection.query(text, values, true);
+    const result = await runner.query(text, values, true);
     return result.records as Row[];
   } catch (error) {
     noteDuration(error, systemClock.monotonic() - start);
+    forgetFailed(runner);
     throw error;
   }
 }

@@ -40,6 +40,11 @@ export interface ParseErrorOptions {
    * it could be read.
    */
   readonly onRawResponse: (status: number, method?: string) => void;
+  /**
+   * Returns true after the stop of the service has begun. From then on, each response closes its
+   * connection. Without this function, the service never stops.
+   */
+  readonly isStopping?: () => boolean;
 }
 
 /**
@@ -79,13 +84,20 @@ export class ParseErrorResponder {
   follow(response: ServerResponse): boolean {
     const { socket } = response.req as { readonly socket: Connection };
     const responses = (socket[RESPONSES] ??= []);
-    if (responses.at(-1)?.getHeader('connection') === 'close') {
+    const latest = responses.at(-1);
+    if (latest && this.#isLast(latest)) {
       socket.pause(); // no more bytes are read
       return false;
     }
     while (responses[0]?.closed && responses.length > 1) responses.shift();
     if (responses.push(response) > MOST_WAITING) response.setHeader('Connection', 'close');
     return true;
+  }
+
+  /** Returns true for a response after which its connection is closed. */
+  #isLast(response: ServerResponse): boolean {
+    if (response.getHeader('connection') === 'close') return true;
+    return !response.headersSent && this.options.isStopping?.() === true;
   }
 
   /** Handles the event `clientError` of a server: it responds to bytes that are no request. */

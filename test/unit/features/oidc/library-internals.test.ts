@@ -41,6 +41,7 @@ const LIBRARY = dirname(fileURLToPath(import.meta.resolve('oidc-provider')));
  * - `correctErrorCode` needs the English messages.
  * - `currentContext` needs the context of a request.
  * - `logNotices` needs the code that prints notices.
+ * - `keepGetterOutOfOldGeneration` needs the getter on the context of a request.
  */
 const TEXTS = {
   'shared/session.js': { of: 'shared/session.js', line: /^/, hash: 'f74ef8069e3046d0' },
@@ -50,6 +51,11 @@ const TEXTS = {
     of: 'provider.js',
     line: /\bals\b|AsyncLocalStorage|static get ctx/,
     hash: '1eb85b2f726953d3',
+  },
+  'ctx.oidc': {
+    of: 'helpers/initialize_app.js',
+    line: /oidcCtx|defineProperty/,
+    hash: '94bfa2410662a294',
   },
   messages: {
     of: '**/*.js',
