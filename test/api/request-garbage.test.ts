@@ -52,7 +52,8 @@ describe('the garbage of a request', () => {
   const request = (line: string, token?: string, body = '') => {
     const { host } = new URL(app.baseUrl);
     const ofToken = token === undefined ? [] : [`Authorization: Bearer ${token}`];
-    const ofBody = body && ['Content-Type: application/json', `Content-Length: ${body.length}`];
+    const ofBody =
+      body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${body.length}`];
     const headers = [`Host: ${host}`, `X-Forwarded-For: ${newAddress()}`, ...ofToken, ...ofBody];
     return [`${line} HTTP/1.1`, ...headers, '', body].join('\r\n');
   };

@@ -98,9 +98,9 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
   keepGetterOutOfOldGeneration(provider);
 }
 
-/** The key under which a context has the function that the OAuth library defines as its getter. */
+/** The key under which a context has the descriptor of the getter that the library defines. */
 const GETTER = Symbol('getter of ctx.oidc');
-type Context = object & { [GETTER]?: () => unknown };
+type Context = object & { [GETTER]?: PropertyDescriptor };
 
 /**
  * Stores the getter `oidc` of each context as a function under a symbol, and reads it by one getter
@@ -112,15 +112,16 @@ type Context = object & { [GETTER]?: () => unknown };
 function keepGetterOutOfOldGeneration(provider: Provider): void {
   const handler: ProxyHandler<Context> = {
     defineProperty(context, name, descriptor) {
-      const { get } = descriptor;
-      if (name !== 'oidc' || !get) return Reflect.defineProperty(context, name, descriptor);
-      context[GETTER] = get;
+      if (name !== 'oidc' || !descriptor.get) {
+        return Reflect.defineProperty(context, name, descriptor);
+      }
+      context[GETTER] = descriptor;
       return true;
     },
   };
   Object.defineProperty(provider.context, 'oidc', {
     get(this: Context) {
-      return this[GETTER]?.();
+      return this[GETTER]?.get?.() as unknown;
     },
   });
   const createContext = provider.createContext.bind(provider);

@@ -12,14 +12,13 @@ type EndingQuery = Query & {
 /** A query with a time limit of its own in milliseconds, which the types of pg lack. */
 type LimitedConfig = QueryConfig & { readonly query_timeout?: number };
 
-/** The undocumented members of the client of pg 8 that this file uses. */
-interface Inside {
-  /** Its `query_timeout` is the time limit of a query in milliseconds. */
-  readonly connectionParameters: { query_timeout: number | false | undefined };
-  readonly pipeline?: boolean;
-  readonly _queryQueue: unknown[];
-  _pulseQueryQueue(): void;
+/** The parameters of a client, with the time limit of its queries in milliseconds. */
+interface ConnectionParameters {
+  query_timeout: number | false | undefined;
 }
+
+/** The name of the driver's method that sends the next query of the queue. */
+const PULSE = '_pulseQueryQueue';
 
 /**
  * The client of `pg`, whose queries with a promise reach V8's old generation no more. The driver's
@@ -28,15 +27,15 @@ interface Inside {
  * and by the timer the request, until the next major collection (docs/performance/garbage.md).
  */
 export class DriverClient extends Client {
-  /** @throws TypeError if pg lacks a member of {@link Inside}, or for a client that pipelines */
+  /** @throws TypeError if pg lacks a member that this class uses, or for a client that pipelines */
   constructor(config?: string | ClientConfig) {
     super(config);
-    const { connectionParameters, _queryQueue, _pulseQueryQueue, pipeline } = this.#inside;
-    const isKnown = Array.isArray(_queryQueue) && typeof _pulseQueryQueue === 'function';
-    if (!isKnown || typeof connectionParameters !== 'object') {
+    const isKnown = Array.isArray(this.#queue) && typeof this.#parameters === 'object';
+    if (!isKnown || typeof Reflect.get(this, PULSE) !== 'function') {
       throw new TypeError('The client has no queue of the pg that this project locks');
     }
-    if (pipeline === true) throw new TypeError('This client does not pipeline');
+    if (Reflect.get(this, 'pipeline') === true)
+      throw new TypeError('This client does not pipeline');
   }
 
   /**
@@ -67,7 +66,7 @@ export class DriverClient extends Client {
       else resolve(result as QueryResult);
     };
     query.callback = end;
-    const { connectionParameters: parameters } = this.#inside;
+    const parameters = this.#parameters;
     const { query_timeout: ofClient } = parameters;
     const limit = (typeof config === 'object' && config.query_timeout) || ofClient || 0;
     let timer: NodeJS.Timeout | undefined;
@@ -91,8 +90,8 @@ export class DriverClient extends Client {
   }
 
   #send(...query: unknown[]): unknown {
-    const send = super.query as (...parameters: unknown[]) => unknown;
-    return send.apply(this, query);
+    const send: (...parameters: unknown[]) => unknown = Reflect.get(Client.prototype, 'query');
+    return Reflect.apply(send, this, query);
   }
 
   /** Ends the wait for the answer to a query, as the driver itself does. */
@@ -102,14 +101,19 @@ export class DriverClient extends Client {
     query.callback = nothing;
     process.nextTick(() => query.handleError(error, this.connection));
     callback(error);
-    const { _queryQueue: queue } = this.#inside;
-    const place = queue.indexOf(query);
-    if (place !== -1) queue.splice(place, 1); // a query that was not sent yet is never sent
-    this.#inside._pulseQueryQueue();
+    const place = this.#queue.indexOf(query);
+    if (place !== -1) this.#queue.splice(place, 1); // a query that was not sent yet is never sent
+    const pulse = Reflect.get(this, PULSE) as () => void;
+    Reflect.apply(pulse, this, []);
   }
 
-  get #inside(): Inside {
-    return this as unknown as Inside;
+  /** The queries that wait until the one before them has ended. */
+  get #queue(): unknown[] {
+    return Reflect.get(this, '_queryQueue') as unknown[];
+  }
+
+  get #parameters(): ConnectionParameters {
+    return Reflect.get(this, 'connectionParameters') as ConnectionParameters;
   }
 }
 
