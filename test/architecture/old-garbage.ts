@@ -49,11 +49,10 @@ function isAssignment({ operatorToken: { kind } }: ts.BinaryExpression): boolean
 }
 
 function isFunction(node: ts.Expression): boolean {
-  const bare = ts.skipPartiallyEmittedExpressions(node);
-  if (ts.isParenthesizedExpression(bare) || ts.isAsExpression(bare)) {
-    return isFunction(bare.expression);
+  if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) {
+    return isFunction(node.expression);
   }
-  return ts.isArrowFunction(bare) || ts.isFunctionExpression(bare);
+  return ts.isArrowFunction(node) || ts.isFunctionExpression(node);
 }
 
 /** Returns true if a descriptor has a getter, or is not written at the call. */

@@ -103,11 +103,11 @@ const GETTER = Symbol('getter of ctx.oidc');
 type Context = object & { [GETTER]?: PropertyDescriptor };
 
 /**
- * Stores the getter `oidc` of each context as a function under a symbol, and reads it by one getter
- * of the prototype. Reason: the OAuth library defines a getter on the context of each request. V8
- * allocates getters in its old generation, where each of them keeps its whole request alive until
- * the next major collection (docs/performance/garbage.md). Upstream: searched 2026-12-01, none
- * found. Tests: test/unit/features/oidc/context-getter.test.ts.
+ * Stores the descriptor of the getter `oidc` of each context under a symbol, and calls it by one
+ * getter of the prototype. Reason: the OAuth library defines a getter on the context of each
+ * request. V8 allocates getters in its old generation, where each of them keeps its whole request
+ * alive until the next major collection (docs/performance/garbage.md). Upstream: searched
+ * 2026-12-01, none found. Tests: test/unit/features/oidc/context-getter.test.ts.
  */
 function keepGetterOutOfOldGeneration(provider: Provider): void {
   const handler: ProxyHandler<Context> = {
