@@ -24,7 +24,8 @@ interface Person {
   readonly email: string;
   readonly web: Readonly<Record<string, string>>;
   readonly service: Readonly<Record<string, string>>;
-  key: SoftwareKey;
+  /** The key of the enrollment, and the spare one if the person registers it. */
+  keys: readonly SoftwareKey[];
   browser: Client;
 }
 
@@ -47,7 +48,7 @@ async function newPerson(name: string): Promise<Person> {
     return { client_id: made.clientId, client_secret: made.clientSecret };
   };
   const [web, service] = [await client({ redirect_uris: [CALLBACK] }), await client(SERVICE)];
-  return { id: await idOf(app, email), email, web, service, key, browser };
+  return { id: await idOf(app, email), email, web, service, keys: [key], browser };
 }
 
 /**
@@ -59,9 +60,10 @@ async function restore(person: Person): Promise<void> {
   await rows(app.dataSource, 'DELETE FROM enrollment_passes WHERE user_id = $1', [id]);
   await rows(app.dataSource, 'DELETE FROM authenticators WHERE user_id = $1', [id]);
   person.browser = app.client();
-  person.key = app.newKey();
+  const key = app.newKey();
+  person.keys = [key, app.newKey()];
   await person.browser.signIn(email);
-  expect((await enrollWith(app, person.browser, person.key)).status).toBe(200);
+  expect((await enrollWith(app, person.browser, key)).status).toBe(200);
   for (const { web } of people) {
     const fields = await newCodeFields(person.browser, web['client_id'] ?? '');
     expect((await postForm(app, '/oauth/token', { ...fields, ...web })).status).toBe(200);
@@ -125,16 +127,19 @@ const ACTS: readonly Act[] = [
     const [key] = await keysOf(app, email);
     return browser.send('DELETE', `/v1/keys/${key?.id}`, { address: newAddress() });
   },
-  (_, { browser }) => addKey(app, browser, app.newKey(), 'Spare'),
+  (_, { browser, keys }) => addKey(app, browser, keys[1] as SoftwareKey, 'Spare'),
   ({ service }) => postForm(app, '/oauth/token', { grant_type: 'client_credentials', ...service }),
-  async ({ email, key }) => {
+  async ({ email, keys }) => {
     const browser = app.client();
     await browser.signIn(email);
     const started = await browser.post('/login/webauthn/start', {});
-    const asked = started.json.publicKey?.allowCredentials as unknown[] | undefined;
+    const asked = started.json.publicKey?.allowCredentials as { id: string }[] | undefined;
     if (started.status !== 200 || asked?.length !== 1) return started;
     const { state, publicKey } = started.json;
-    const credential = key.get(publicKey, app.baseUrl);
+    // the spare key is the only one if another of the acts has just removed the first
+    const held = keys.find((key) => key.state.credentials.some(({ id }) => id === asked[0]?.id));
+    if (!held) throw new Error('the server asks for a key that the person does not have');
+    const credential = held.get(publicKey, app.baseUrl);
     return browser.post('/login/webauthn/complete', { state, credential });
   },
 ];
