@@ -33,7 +33,7 @@ const COMMAND = fileURLToPath(new URL('../../dist/svc.mjs', import.meta.url));
  * certificates of this run's software keys and of `--attestation-root`. And it serves the software
  * key of the pages and the tour.
  *
- * @throws Error when it cannot start, for example with a production database
+ * @throws Error if it cannot start, for example with a production database
  */
 export async function serveDemo({
   environment,

@@ -69,7 +69,7 @@ export function verifyPath(
  * still pass {@link verifyPath}.
  *
  * @returns the leaf first, each certificate issued by the next, the root left out
- * @throws Refusal when the certificate of an issuer is not known
+ * @throws Refusal if the certificate of an issuer is not known
  */
 export function completeChain(
   leaf: ParsedCertificate,

@@ -71,8 +71,8 @@ export async function objectCopy(location: LargeObjectLocation): Promise<Archive
 }
 
 /**
- * Joins lines to the parts of an upload. The same lines always make the same parts, so that a
- * repeated upload can leave out the parts that the store has.
+ * Splits lines into the parts of a multipart upload. The same lines always give the same parts, so
+ * that a repeated upload can leave out the parts that the store already has.
  */
 async function* partsOf(lines: AsyncIterable<string>): AsyncGenerator<Buffer> {
   let [text, length] = [[] as Buffer[], 0];

@@ -166,7 +166,8 @@ export const ACTIVITIES_JSON = z
   .describe('A page of the events of the user.');
 
 /**
- * Renders a credential as JSON. Members that do not apply to the kind of the credential are null.
+ * Renders a credential as JSON. Members that do not apply to its kind are null, and the list of
+ * principals is empty then.
  */
 export function credentialJson(credential: OwnCredential): z.output<typeof CREDENTIAL_JSON> {
   const { clientId, clientName } = credential;

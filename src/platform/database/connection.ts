@@ -99,7 +99,7 @@ export async function openPool(
  * on. Parallel queries are off, so that a statement uses only one process of the database.
  *
  * @param statementTimeout the time limit of each statement, in milliseconds
- * @throws the driver's error when the database cannot be reached
+ * @throws the driver's error if the database cannot be reached
  */
 export async function openCostlyPool(
   address: DatabaseAddress,

@@ -42,7 +42,7 @@ const BACKGROUND: Turn = {
  *   long
  * @returns true if background migrations are missing, which {@link migrateInBackground} runs; false
  *   for a new database, in which this function runs them too
- * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
+ * @throws Error if an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(
   dataSource: DataSource,

@@ -21,7 +21,10 @@ export interface Leaving {
 
 const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
 
-/** Every request that ends access. If a failover undid it, the access would come back. */
+/**
+ * The requests that a round of the failover test sends by default. If a failover undid the effect
+ * of one, the access would come back.
+ */
 export const LEAVINGS: readonly Leaving[] = [
   {
     name: 'SCIM DELETE',

@@ -41,7 +41,7 @@ const MAX_LENGTH = 8192;
 /**
  * Parses `attributes` and `excludedAttributes`, by which a client chooses the attributes of a
  * response. Unknown names are ignored.
- * @throws ScimError `invalidValue` when both are present, or a list is too long
+ * @throws ScimError `invalidValue` if both are present, or a list is too long
  */
 export function parseProjection(query: ProjectionQuery, resource: ResourceSchema): Projection {
   const wanted = pathsIn(query.attributes, resource);

@@ -30,7 +30,7 @@ export async function stopServer(server: Server & { closeAllConnections(): void 
  *
  * @param wanted 0 for any port
  * @returns the port, free at this moment
- * @throws Error with one line for the user, when the port is taken or not permitted
+ * @throws Error with one line for the user, if the port is taken or not permitted
  */
 export async function freePort(wanted: number): Promise<number> {
   const probe = createServer();

@@ -198,7 +198,7 @@ export class SoftwareKey {
    * Signs a challenge, as `navigator.credentials.get()` does in a page of `origin`. It uses the
    * newest allowed credential, or the newest discoverable one if the options name none.
    *
-   * @throws Error when the key has no such credential
+   * @throws Error if the key has no such credential
    */
   get(options: GetOptions, origin: string): KeyAssertion {
     const isU2f = this.#format === 'fido-u2f';

@@ -26,7 +26,7 @@ const UNTIL_INPUT_ENDS = [
 /**
  * Starts sshd, and resolves when it listens.
  *
- * @throws Error with the log of sshd when it does not start
+ * @throws Error with the log of sshd if it does not start
  */
 export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
   await endOrphan(settings.folder);

@@ -470,8 +470,10 @@ export class ExportCheck {
   }
 
   /**
-   * Reports the leaves that contradict a checkpoint. The check then continues with the hashes of
-   * the export that fit the checkpoint (`right`), which is undefined if the export has none.
+   * Reports the leaves that contradict a checkpoint.
+   *
+   * @param right the hashes of the export that give the root of the checkpoint: the check continues
+   *   from them. Without them it forgets the leaves that it has read so far.
    */
   #contradicted(state: TreeState, { size, time }: SignedCheckpoint, right?: GrowingTree): void {
     const wrong = wrongLeaves(state, right, size);

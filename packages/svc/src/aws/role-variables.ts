@@ -8,7 +8,7 @@ import type { RoleChoices } from './session/role-choices.js';
  * Returns the variables with the credentials of a role and its region, as the AWS CLI and SDKs read
  * them. If the role has no region, the region of the environment stays.
  *
- * @throws CliFailure when the login has ended, or the server or STS refuses
+ * @throws CliFailure if the login has ended, or the server or STS refuses
  */
 export async function roleVariables(
   context: CommandContext,

@@ -34,9 +34,10 @@ const NEW_MODE = 0o600;
 const MOST_LINKS = 40;
 
 /**
- * Reads a text file of the user.
+ * Reads a text file of the user. Its `bytes` are undefined if the path leads to nothing.
  *
- * @throws CliFailure when it is not a file, cannot be read, or belongs to another account
+ * @throws CliFailure if the path leads to something that is not a file, that cannot be read, or
+ *   that belongs to another account
  */
 export function readTextFile(path: string): TextFile {
   try {
@@ -67,7 +68,7 @@ export interface NewContent {
  * Replaces the content of a file in one step, or removes the file. The mode of the file and
  * symbolic links to it are kept.
  *
- * @throws CliFailure when the file changed since it was read, or cannot be written
+ * @throws CliFailure if the file changed since it was read, or cannot be written
  */
 export function writeTextFile(file: TextFile, { bytes, withFolder }: NewContent): void {
   if (readTextFile(file.path).bytes !== file.bytes) {

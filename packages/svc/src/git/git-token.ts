@@ -61,7 +61,7 @@ export async function gitStatus(context: CommandContext): Promise<GitStatus> {
  * Returns a token for a repository: the cached one, or a new one from the server. If several
  * processes need a new one, only one asks the server.
  *
- * @throws CliFailure when the server refuses
+ * @throws CliFailure if the server refuses
  */
 export async function tokenFor(context: CommandContext, target: GitTarget): Promise<GitToken> {
   const fresh = cachedToken(context, target);

@@ -32,7 +32,7 @@ export interface ClusterToken {
  * Returns a token for the cluster that has a resource indicator (RFC 8707): the stored token, or a
  * new one. If several processes need a new one, only one asks the server.
  *
- * @throws CliFailure without a login, and when the server refuses
+ * @throws CliFailure without a login, or if the server refuses
  */
 export async function clusterToken(
   context: CommandContext,

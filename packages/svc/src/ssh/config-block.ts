@@ -120,7 +120,7 @@ export function patternEntries(patterns: readonly string[]): string[] {
 /**
  * Parses the values of `--host`. Each is a pattern, or several with commas between them.
  *
- * @throws CliFailure when a text is no pattern of host names
+ * @throws CliFailure if a text is no pattern of host names
  */
 export function hostPatterns(texts: readonly string[]): string[] {
   const patterns = texts.flatMap((text) => text.split(',')).map((text) => text.trim());

@@ -55,7 +55,7 @@ function lineOf({ message, whatToDo }: CliFailure): string {
  * is in too many groups of hosts for one certificate, or the certificate for all hosts is not valid
  * for this host. If `svc setup ssh --agent` was chosen, a running agent gets the certificate.
  *
- * @throws CliFailure when no valid certificate can be had, or when the person has no access
+ * @throws CliFailure if no valid certificate can be had, or if the person has no access
  */
 export async function ensureCertificateFor(
   context: CommandContext,
@@ -96,7 +96,7 @@ async function renewFor(
  * Renews the certificate for all hosts, even if it is still valid for a long time. If the given
  * host has a certificate of its own, that certificate is renewed, too.
  *
- * @throws CliFailure when the server gives no certificate
+ * @throws CliFailure if the server gives no certificate
  */
 export async function renewCertificates(
   context: CommandContext,

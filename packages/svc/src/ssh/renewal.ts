@@ -69,7 +69,7 @@ const PATIENCE = TOOL_TIMEOUT + 250;
  * minutes is renewed. If the server cannot be reached, the old certificate is kept as long as it is
  * valid. If several processes need a new one, only one asks the server.
  *
- * @throws CliFailure when no valid certificate can be had
+ * @throws CliFailure if no valid certificate can be had
  */
 export async function ensureCertificate(context: CommandContext, server: string): Promise<void> {
   const folder = context.folder(server);

@@ -55,7 +55,7 @@ function stateLogin(session: LibrarySession, resourceOwner: ResourceOwner): void
  * grant of a code or token, or by the browser's session.
  *
  * @returns undefined for a code or token if its user may get no more tokens
- * @throws LoginRequired when the browser's session has ended, or belongs to another user
+ * @throws LoginRequired if the browser's session has ended, or belongs to another user
  */
 export async function findAccount(
   ctx: KoaContextWithOIDC,

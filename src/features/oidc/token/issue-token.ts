@@ -76,9 +76,9 @@ const GRANT_MARGIN = 60;
  * Issues an access token under a new grant. The grant of an exchanged token ends soon after the
  * token, and any other grant with the session.
  *
- * @throws InvalidGrant when the session or account has ended, or if a scope needs DPoP and the
+ * @throws InvalidGrant if the session or account has ended, or if a scope needs DPoP and the
  *   request has no proof
- * @throws AccessDenied when the account must not get tokens
+ * @throws AccessDenied if the account must not get tokens
  */
 export async function issueToken(
   ctx: TokenEndpointGrantContext,

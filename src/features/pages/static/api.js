@@ -19,7 +19,7 @@ export class Refusal extends Error {
  * @param options.ifMatch the entity tag of what the page shows, so that the write of an out-of-date
  *   page is refused
  * @returns the JSON of the response
- * @throws Refusal with the detail of the problem document (RFC 9457), or when there is no response
+ * @throws Refusal with the detail of the problem document (RFC 9457), or if there is no response
  */
 export async function sendJson(method, path, body, { ifMatch } = {}) {
   let response;

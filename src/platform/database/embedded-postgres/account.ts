@@ -123,7 +123,7 @@ async function unusedUid(): Promise<number | undefined> {
  * the user at the other end of a socket. A server in a user namespace sees every user outside of it
  * as one and the same user.
  *
- * @throws Error when the system has no name for the user, which `peer` authentication needs
+ * @throws Error if the system has no name for the user, which `peer` authentication needs
  */
 export function peerName({ prefix }: Account): string {
   if (prefix.length > 0) return 'nobody'; // the name of the user id 65534 in the namespace

@@ -15,7 +15,7 @@ const MAP = 'svc';
  * own user id. The files are written before every start, because a cluster that an earlier version
  * of the service made accepts every connection.
  *
- * @throws Error when this process's user has no name on this system
+ * @throws Error if this process's user has no name on this system
  */
 export async function restrictConnections(cluster: Cluster): Promise<void> {
   const users = new Set(['root', peerName(cluster.account)]);

@@ -48,7 +48,7 @@ const PATIENCE = 30_000;
  * is stopped first, and its data is kept. If the server ends by itself or stops responding, it is
  * started again behind the same socket.
  *
- * @throws Error with one line for the operator when the server cannot run
+ * @throws Error with one line for the operator if the server cannot run
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,

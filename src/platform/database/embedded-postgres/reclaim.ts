@@ -47,7 +47,7 @@ export class DirectoryInUse extends Error {
  * No data is lost: a stopped server wrote a checkpoint, and a killed one has its write-ahead log.
  *
  * @param ourSocketDir the socket directory of this process's server, which is kept
- * @throws Error when another live process supervises the directory, or its server does not go away
+ * @throws Error if another live process supervises the directory, or its server does not go away
  */
 export async function reclaimDirectory(
   directory: string,

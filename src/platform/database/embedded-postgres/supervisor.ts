@@ -74,7 +74,7 @@ export class Supervisor {
   /**
    * Starts the server and resolves when it responds.
    *
-   * @throws Error with the server's last lines when it ends instead, or when another process uses
+   * @throws Error with the server's last lines if it ends instead, or if another process uses
    *   the data directory
    */
   async start(): Promise<void> {

@@ -36,7 +36,7 @@ interface CachedRole {
  * ones. If several processes need new ones, only one fetches them. If the server or STS cannot be
  * reached or fails, cached ones are used as long as they are valid for one minute more.
  *
- * @throws CliFailure when the login has ended, or the server or STS refuses
+ * @throws CliFailure if the login has ended, or the server or STS refuses
  */
 export async function roleCredentials(
   context: CommandContext,
@@ -75,7 +75,7 @@ async function renew(
 /**
  * Returns new credentials of a role, which are not cached.
  *
- * @throws CliFailure when the login has ended, or the server or STS refuses
+ * @throws CliFailure if the login has ended, or the server or STS refuses
  */
 export async function newCredentials(
   context: CommandContext,
