@@ -132,10 +132,28 @@ describe('an SSH certificate with groups of hosts', () => {
       await prod({ touchWithinSeconds: 900 });
       await makeHostGroup(world.dataSource, { orgId, name: 'dev' });
       await touchAgo(world.dataSource, session.sessionId, 901);
-      const { principals, validBefore, hostGroups } = await world.issue(session);
+      const { principals, validBefore, hostGroups, touchNeeded } = await world.issue(session);
+      expect(touchNeeded).toBe(true);
       expect(principals).toEqual([MAIL, `deploy@dev:${orgId}`]);
       expect(validBefore.getTime() - Date.now()).toBeGreaterThan(7 * 3_600_000);
       expect(hostGroups).toMatchObject([{ carried: true }, { name: 'prod', carried: false }]);
+    });
+
+    it('says that a touch is needed if a host has a stale group beside another', async () => {
+      await prod();
+      const root = { orgId, name: 'prod-root', hosts: ['*.prod.example'], logins: ['root'] };
+      await makeHostGroup(world.dataSource, { ...root, touchWithinSeconds: 900 });
+      const of = async (request: object) => {
+        const { principals, touchNeeded } = await world.issue(session, request);
+        return [principals.length, touchNeeded];
+      };
+      const host = 'web1.prod.example';
+      await touchAgo(world.dataSource, session.sessionId, 1);
+      expect(await of({ host })).toEqual([3, false]);
+      await touchAgo(world.dataSource, session.sessionId, 901);
+      expect(await of({ host })).toEqual([2, true]);
+      expect(await of({ host: 'other.example' })).toEqual([1, false]);
+      expect(await of({ principals: [`deploy@prod:${orgId}`] })).toEqual([1, false]);
     });
 
     it('carries no group of which the touch allows less than a whole second more', async () => {

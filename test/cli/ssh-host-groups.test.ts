@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readCertificate } from '@svc/openssh';
 import { assign, makeHostGroup, touchAgo } from '../support/access-hosts.js';
+import { ageTouches } from '../support/access-targets.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { freePort } from '../support/free-port.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
@@ -10,12 +11,13 @@ import { requires } from '../support/programs.js';
 import { count, rows } from '../support/rows.js';
 import { runSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
+import { answerOf, keepOpened, openedAddress } from '../support/svc-login.js';
 
 /**
  * Runs ssh with the block of `svc setup` against two real sshds, each of which joined a group of
  * hosts.
  */
-requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', () => {
+requires('script', ...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', () => {
   let app: TestApp;
   let ada: EnrolledUser;
   let orgId: string;
@@ -209,6 +211,50 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
     const certificate = stored('hosts', 'web1.prod.acme.pub');
     expect(certificate.principals).toEqual(['ada@acme.example', `root@prod:${orgId}`]);
     expect(certificate.validBefore - Date.now()).toBeLessThanOrEqual(300_000);
+  });
+
+  it('says that some logins of a host need a touch, and svc ssh cert HOST asks for it', async () => {
+    await makeGroup('prod', { logins: ['deploy'] });
+    const hosts = ['*.prod.acme'];
+    const root = { orgId, name: 'prod-root', hosts, logins: ['root'] };
+    await makeHostGroup(app.dataSource, { ...root, touchWithinSeconds: 900 });
+    const principals = [`deploy@prod:${orgId}`, `root@prod-root:${orgId}`];
+    const [host, file] = ['web1.prod.acme', 'web1.prod.acme.pub'];
+    await ageTouches(app, 'ada@acme.example', 901);
+    const line = `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`;
+    expect(await check(host)).toEqual({ status: 0, stdout: '', stderr: `${line}\n` });
+    expect(stored('hosts', file).principals).toEqual(['ada@acme.example', principals[0]]);
+    // Programs are told only about a new certificate, and a person at a terminal always.
+    expect(await check(host)).toEqual(isSilent);
+    const inTerminal = await home.runInTerminal(['ssh', 'check', host]);
+    expect(inTerminal).toMatchObject({ status: 0, stdout: `${line}\r\n` });
+    const untouched = await home.run(['ssh', 'cert', host]);
+    expect(untouched).toMatchObject({ status: 0, stderr: `${line}\n` });
+
+    keepOpened(home);
+    const running = home.runInTerminal(['ssh', 'cert', host], { started: () => {} });
+    await fetch(await answerOf(app, ada, await openedAddress(home)));
+    const touched = await running;
+    expect(touched.status).toBe(0);
+    for (const principal of principals) expect(touched.stdout).toContain(principal);
+    expect(stored('id-cert.pub').principals).toEqual(['ada@acme.example', ...principals]);
+    expect(await check(host)).toEqual(isSilent);
+  });
+
+  it('says that a touch of another key is needed, once that one did not help', async () => {
+    await makeGroup('prod');
+    const hosts = ['*.prod.acme'];
+    const admin = { orgId, name: 'prod-admin', hosts, logins: ['admin'] };
+    await makeHostGroup(app.dataSource, { ...admin, models: 'fips-only' });
+    keepOpened(home);
+    const running = home.runInTerminal(['ssh', 'cert', 'web1.prod.acme'], { started: () => {} });
+    await fetch(await answerOf(app, ada, await openedAddress(home)));
+    const { status, stdout } = await running;
+    expect(status).toBe(0);
+    expect(stdout).toContain('Some logins of web1.prod.acme need another security key');
+    expect(stdout).toContain(`root@prod:${orgId}`);
+    expect(stored('hosts', 'web1.prod.acme.pub').principals).toHaveLength(2);
+    expect(await ssh('web1.prod.acme')).toEqual(isIn);
   });
 
   it('deletes the certificates of hosts at a new login, and with the setup', async () => {

@@ -106,6 +106,8 @@ export interface IssuedCertificate {
   readonly validBefore: Date;
   readonly caPublicKey: string;
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
+  /** True if the certificate lacks a group of hosts that demands another touch of the key. */
+  readonly touchNeeded: boolean;
   readonly attestation: KeyAttestation | undefined;
 }
 

@@ -69,6 +69,13 @@ export const SSH_JSON = z
           'The groups of hosts that you reach, in an organization that has any, for a request without `host`. `carried` is false if the session does not meet the conditions of the group now.',
       })
       .exactOptional(),
+    touch_needed: z
+      .literal(true)
+      .meta({
+        description:
+          'Present if a group of hosts admits you, and the certificate lacks it because the group demands a more recent touch of the security key, or one by another key.',
+      })
+      .exactOptional(),
     attestation: z
       .object({
         aaguid: z.string().nullable().describe('The AAGUID of the model of the security key.'),
@@ -121,6 +128,7 @@ export function sshJson(issued: IssuedCertificate): SshJson {
     valid_before: rfc3339(issued.validBefore),
     ca_public_key: issued.caPublicKey,
     ...(issued.hostGroups && { host_groups: issued.hostGroups }),
+    ...(issued.touchNeeded && { touch_needed: true as const }),
     ...(issued.attestation && { attestation: attestationJson(issued.attestation) }),
   };
 }

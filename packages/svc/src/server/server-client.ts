@@ -26,8 +26,8 @@ export interface StepUpChallenge {
   readonly acrValues: string | undefined;
 }
 
-/** The demand for a new touch if the token has expired: any login will do. */
-const ANY_TOUCH: StepUpChallenge = { maxAge: undefined, acrValues: undefined };
+/** A demand for a new touch that any login meets, for example after the token has expired. */
+export const ANY_TOUCH: StepUpChallenge = { maxAge: undefined, acrValues: undefined };
 
 /** The settings and functions that a {@link ServerClient} needs. */
 export interface ClientParts {

@@ -128,6 +128,27 @@ export function hasAgents(folder: string): boolean {
   return existsSync(`${folder}/${SSH_FILES.agents}`);
 }
 
+/**
+ * The end of the line of a stored certificate that lacks a group of its host, because the group
+ * demands a touch of the security key. `ssh` reads it as a part of the comment.
+ */
+export const LACKS_GROUP = ' touch-needed';
+
+/**
+ * Returns true if an SSH login uses a certificate that lacks a group of the host, because the group
+ * demands a touch of the security key. Some accounts of the host then refuse the login.
+ */
+export function lacksGroup(folder: string, now: number, host: string): boolean {
+  const line = (readText(`${folder}/${hostFile(host)}`) ?? '').trimEnd();
+  const certificate = line.endsWith(LACKS_GROUP) ? certificateIn(line) : undefined;
+  return certificate !== undefined && isUsableAt(certificate, now);
+}
+
+/** Returns the line that says how to get the groups that a certificate for a host lacks. */
+export function touchLine(host: string): string {
+  return `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`;
+}
+
 /** Returns true if a stored certificate is valid now for a host, even if it expires soon. */
 export function hasValidCertificate(folder: string, now: number, host: string): boolean {
   return hasCertificate(folder, host, (certificate) => isUsableAt(certificate, now));

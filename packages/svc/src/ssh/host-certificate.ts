@@ -7,7 +7,12 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { parseArguments } from '../program/arguments.js';
 import { now } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
-import { ServerRefusal, TouchNeeded } from '../server/server-client.js';
+import {
+  ANY_TOUCH,
+  ServerRefusal,
+  TouchNeeded,
+  type StepUpChallenge,
+} from '../server/server-client.js';
 import {
   certificateIn,
   groupsOf,
@@ -15,9 +20,19 @@ import {
   hasValidCertificate,
   hostFile,
   hostName,
+  LACKS_GROUP,
+  lacksGroup,
   SSH_FILES,
+  touchLine,
 } from './certificate-cache.js';
-import { askForCertificate, ensureCertificate, renew, sshNote, TOO_MANY_NAMES } from './renewal.js';
+import {
+  askForCertificate,
+  ensureCertificate,
+  renew,
+  sshNote,
+  TOO_MANY_NAMES,
+  type CertificateAnswer,
+} from './renewal.js';
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
@@ -31,7 +46,12 @@ export async function check(
 ): Promise<number> {
   const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
   try {
-    await ensureCertificateFor(context, context.server(), host);
+    const server = context.server();
+    await ensureCertificateFor(context, server, host);
+    const name = hostName(host);
+    if (name !== undefined && lacksGroup(context.folder(server).path, now(), name)) {
+      context.terminal.warn(touchLine(name));
+    }
     // The exit also ends a renewal that still runs: the old certificate is valid, so the SSH login
     // does not wait for a new one.
     return process.exit(0);
@@ -143,8 +163,7 @@ function renewForHost(
   return withTouch(context, server, host, () =>
     folder.withLock('ssh', async () => {
       if (isStored()) return;
-      const { certificate } = await askForCertificate(context, server, folder, host);
-      storeForHost(folder, host, String(certificate));
+      storeForHost(folder, host, await askForCertificate(context, server, folder, host));
     }),
   );
 }
@@ -173,26 +192,63 @@ async function withTouch(
     await act();
   } catch (error) {
     if (!(error instanceof TouchNeeded)) throw error;
-    // `ssh` gives this process no standard input, but a person who sees standard error can touch
-    // the key in the browser.
-    if (!process.stderr.isTTY || context.terminal.isJson) {
+    if (!canTouch(context)) {
       throw new CliFailure(error.message, `Run: svc ssh cert ${host}`, STATUS.notLoggedIn);
     }
-    const { stepUpOf } = await import('../login/connect.js');
-    const { terminal } = context;
-    const folder = context.folder(server);
-    await stepUpOf({ server, folder, terminal, kind: 'token' })(error.challenge);
+    await touch(context, server, error.challenge);
     await act();
   }
 }
 
 /**
- * Stores a certificate in a file that is named after its groups of hosts. A link with the name of
- * the host leads to that file.
+ * Asks for a touch of the security key if the certificate for a host lacks a group that demands
+ * one, and then for another certificate. Without a terminal, it only says what to do.
+ *
+ * @throws CliFailure if no valid certificate can be had
  */
-function storeForHost(folder: PrivateFolder, host: string, line: string): void {
+export async function touchForGroups(
+  context: CommandContext,
+  server: string,
+  host: string,
+): Promise<void> {
+  const isLacking = () => lacksGroup(context.folder(server).path, now(), host);
+  if (!isLacking()) return;
+  if (!canTouch(context)) return context.terminal.warn(touchLine(host));
+  await touch(context, server, ANY_TOUCH);
+  await ensureCertificateFor(context, server, host);
+  if (!isLacking()) return;
+  const message = `svc: Some logins of ${host} need another security key, or its PIN.`;
+  context.terminal.warn(`${message} See ${server}/account/reach.`);
+}
+
+/**
+ * Returns true if a person can be asked for a touch. `ssh` gives this process no standard input,
+ * but a person who sees standard error can touch the key in the browser.
+ */
+function canTouch({ terminal }: CommandContext): boolean {
+  return process.stderr.isTTY && !terminal.isJson;
+}
+
+async function touch(
+  context: CommandContext,
+  server: string,
+  challenge: StepUpChallenge,
+): Promise<void> {
+  const { stepUpOf } = await import('../login/connect.js');
+  const { terminal } = context;
+  await stepUpOf({ server, folder: context.folder(server), terminal, kind: 'token' })(challenge);
+}
+
+/**
+ * Stores a certificate in a file that is named after its groups of hosts, and after the fact that
+ * it lacks one. A link with the name of the host leads to that file.
+ */
+function storeForHost(folder: PrivateFolder, host: string, answer: CertificateAnswer): void {
+  const lacking = answer.touch_needed === true ? LACKS_GROUP : '';
+  const line = `${String(answer.certificate)}${lacking}`;
   const certificate = certificateIn(line) as SshCertificate;
-  const set = createHash('sha256').update(groupsOf(certificate).join()).digest('hex').slice(0, 16);
+  const names = `${groupsOf(certificate).join()}${lacking}`;
+  const set = createHash('sha256').update(names).digest('hex').slice(0, 16);
   removeExpired(folder);
   folder.write(`${SSH_FILES.sets}/${set}.pub`, `${line}\n`);
   mkdirSync(folder.file(SSH_FILES.hosts), { recursive: true, mode: 0o700 });

@@ -102,6 +102,7 @@ export async function renew(
 export interface CertificateAnswer {
   readonly certificate?: unknown;
   readonly host_groups?: unknown;
+  readonly touch_needed?: unknown;
 }
 
 /** Stores the certificate for all hosts, and the groups of hosts that came with it. */

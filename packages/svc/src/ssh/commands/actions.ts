@@ -6,7 +6,7 @@ import { parseArguments } from '../../program/arguments.js';
 import { CliFailure, usageFailure } from '../../program/failure.js';
 import { localTime, tableLines } from '../../terminal/table.js';
 import { certificateIn, hostFile, hostName } from '../certificate-cache.js';
-import { ensureCertificateFor, renewCertificates } from '../host-certificate.js';
+import { ensureCertificateFor, renewCertificates, touchForGroups } from '../host-certificate.js';
 import { withLogin } from './host-login.js';
 import { recheck } from '../revocation-check.js';
 import { storedCertificate } from '../stored-certificate.js';
@@ -36,6 +36,7 @@ async function show(
   if (isForced) await renewCertificates(context, server, text);
   await ensureCertificateFor(context, server, text);
   const host = hostName(text);
+  if (host !== undefined) await touchForGroups(context, server, host);
   const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
   print(context, ofHost ?? storedCertificate(folder));
 }

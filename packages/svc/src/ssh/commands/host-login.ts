@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { CommandContext } from '../../command/command-context.js';
 import { CliFailure, STATUS, usageFailure } from '../../program/failure.js';
 import { nearestWord } from '../../program/suggestion.js';
-import { ProofRefused } from '../../server/server-client.js';
+import { ANY_TOUCH, ProofRefused } from '../../server/server-client.js';
 import { readAnyToken } from '../../server/stored-token.js';
 import { runInPlace } from '../../child/in-place.js';
 import { hostFile, hostName, isHostOf, SSH_FILES } from '../certificate-cache.js';
@@ -75,8 +75,7 @@ export async function withLogin(
     const canLogIn = terminal.isInteractive && readAnyToken(folder, 'token') !== undefined;
     if (!isLoginOver || error instanceof ProofRefused || !canLogIn) throw error;
     const { stepUpOf } = await import('../../login/connect.js');
-    const anyTouch = { maxAge: undefined, acrValues: undefined };
-    await stepUpOf({ server, folder, terminal, kind: 'token' })(anyTouch);
+    await stepUpOf({ server, folder, terminal, kind: 'token' })(ANY_TOUCH);
     await act();
   }
 }

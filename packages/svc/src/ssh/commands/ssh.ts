@@ -6,8 +6,10 @@ import {
   hasAgents,
   hasFreshCertificate,
   hostName,
+  lacksGroup,
   SSH_FILES,
   takeRecheck,
+  touchLine,
 } from '../certificate-cache.js';
 
 const USAGE = [
@@ -45,6 +47,10 @@ export const command: Command = {
         return check(args.slice(1), context, USAGE);
       }
       const folder = context.folder();
+      const host = hostName(args[1]);
+      if (host !== undefined && process.stderr.isTTY && lacksGroup(folder.path, now(), host)) {
+        context.terminal.warn(touchLine(host));
+      }
       if (hasAgents(folder.path)) {
         const { refreshAgent } = await import('../../agent/agents.js');
         refreshAgent(folder, certificateIn(folder.read(SSH_FILES.certificate) ?? ''));
