@@ -171,14 +171,18 @@ describe('GET /v1/setup', () => {
     expect(new Set(all.map(({ changed_at: time }) => time)).size).toBe(1);
   });
 
-  it('lists 1,000 targets at most', async () => {
+  it('lists 1,000 targets of each kind at most', async () => {
+    const before = await setupOf(bob);
     await run(
       `INSERT INTO access_targets (org_id, kind, name, hosts, logins)
        SELECT org_id, 'host_group', 'many-' || n, '{m.example}', '{root}'
        FROM users, generate_series(1, 1200) n WHERE id = $1`,
       bobId,
     );
-    expect((await setupOf(bob))['ssh']).toHaveLength(1000);
+    const { ssh, changed_at: _time, ...others } = await setupOf(bob);
+    expect(ssh).toHaveLength(1000);
+    expect(before).toMatchObject(others);
+    expect(others['applications']).not.toEqual([]);
     await run("DELETE FROM access_targets WHERE name LIKE 'many-%'");
   });
 

@@ -4,7 +4,7 @@ import { DEVICE_GRANT, FIDO2_GRANT } from '#domain/oauth/applications/grant-type
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most targets, such as AWS roles, that the list of a person shows. */
+/** The most targets of one kind, such as AWS roles, that the list of a person shows. */
 export const MOST_TARGETS = 1000;
 
 /**
@@ -44,12 +44,14 @@ export interface OwnReachRow extends Conditions {
  */
 export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReachRow[]> {
   return sql<OwnReachRow>(tx)`
+    SELECT o.* FROM (
     SELECT t.id, r.kind, r.name, t.hosts, t.logins, t.role_arn AS "roleArn", t.region, t.client_id AS "clientId",
            c.resource, c.metadata, c.approved_uris AS "approvedUris", t.models,
            t.touch_within_seconds AS "touchWithinSeconds", t.user_verification AS "userVerification",
            CASE WHEN t.access = 'everyone' THEN 'everyone'
                 WHEN EXISTS (SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.user_id = u.id) THEN 'person'
-                ELSE 'group' END AS because
+                ELSE 'group' END AS because,
+           row_number() OVER (PARTITION BY r.kind ORDER BY r.name, t.id) AS place
     FROM users u
     JOIN access_targets t ON t.org_id = u.org_id
     LEFT JOIN oauth_clients c ON c.id = t.client_id
@@ -59,9 +61,9 @@ export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReac
              coalesce(t.name, c.metadata ->> 'client_name', n.owner) AS name) r
     WHERE u.id = ${userId} AND u.active AND ${ADMITTED}
       AND (c.kind IS DISTINCT FROM 'application' OR coalesce(c.metadata -> 'grant_types', '["authorization_code"]') ?| ${SIGN_IN_GRANTS}::text[])
-    ORDER BY array_position(ARRAY['host_group', 'aws_role', 'cluster', 'github_installation', 'application'], r.kind),
-             r.name, t.id
-    LIMIT ${MOST_TARGETS}`;
+    ) o
+    WHERE o.place <= ${MOST_TARGETS}
+    ORDER BY array_position(ARRAY['host_group', 'aws_role', 'cluster', 'github_installation', 'application'], o.kind), o.place`;
 }
 
 /**

@@ -28,7 +28,8 @@ export class ReachPageController {
     await showToUser(this.views, { caller, response }, 'own-reach', async (session) => {
       const kinds = reachedKinds(await this.account.reach(session.user));
       const number = kinds.reduce((sum, { targets }) => sum + targets.length, 0);
-      return { kinds, number, isWhole: number < MOST_TARGETS };
+      const isWhole = kinds.every(({ targets }) => targets.length < MOST_TARGETS);
+      return { kinds, number, isWhole };
     });
   }
 }
