@@ -106,6 +106,29 @@ describe('a role of AWS and a group of hosts', () => {
     );
   });
 
+  it('a group of hosts that takes the rule of an earlier name is recorded with both rules', async () => {
+    const made = async (name: string) => {
+      const body = { name, hosts: ['*.kept.example'], logins: ['deploy'] };
+      return (await accessApi(admin, 'POST', '/host_group', body)).json.id as string;
+    };
+    const closed = `/host_group/${await made('closed')}`;
+    await putRule(admin, closed, { conditions: { touch_within_seconds: 900 } });
+    const { headers } = await accessApi(admin, 'GET', closed);
+    await accessApi(admin, 'DELETE', closed, undefined, headers.get('etag') ?? '');
+    const path = `/host_group/${await made('free')}`;
+    const renamed = await accessApi(admin, 'PATCH', path, { name: 'closed' }, '"1"');
+    expect([renamed.status, renamed.json.access]).toEqual([200, 'assigned']);
+    expect((await ruleEvents()).at(-1)).toMatchObject({
+      details: {
+        change: 'changed',
+        changed: { name: { from: 'free', to: 'closed' } },
+        rule: { access: 'assigned', touch_within_seconds: 900 },
+        earlier_rule: { access: 'everyone' },
+      },
+    });
+    await accessApi(admin, 'DELETE', path, undefined, renamed.headers.get('etag') ?? '');
+  });
+
   it('a group of hosts has its patterns and logins each once', async () => {
     const body = { name: 'twice', hosts: ['*.a.example', '*.a.example'], logins: ['x', 'x'] };
     const made = await accessApi(admin, 'POST', '/host_group', body);

@@ -190,7 +190,7 @@ export class AccessRules {
       const count = await countOf(tx, orgId, await peopleOf(tx, found));
       if (!mayName && isOfGroups(found)) return { count, people: null, next: null };
       const { people, next } = await listAdmitted(tx, orgId, found, query);
-      return { count, people: people.map(({ id, email, name }) => ({ id, email, name })), next };
+      return { count, people, next };
     });
   }
 

@@ -13,7 +13,6 @@ const BATCH = { targets: 100, people: 500 } as const;
 export interface ReachLine {
   readonly target: Target;
   readonly person: ListedPerson | null;
-  readonly because: 'everyone' | 'person' | 'group' | null;
 }
 
 /**
@@ -45,7 +44,7 @@ async function* linesOfTarget(
   read: Read,
 ): AsyncGenerator<readonly ReachLine[]> {
   if (of.access === 'everyone') {
-    yield [{ target: of, person: null, because: 'everyone' }];
+    yield [{ target: of, person: null }];
     return;
   }
   let isEmpty = true;
@@ -53,12 +52,10 @@ async function* linesOfTarget(
     const range = { after, limit: BATCH.people };
     const { people, next } = await read((tx) => listAdmitted(tx, orgId, of, range));
     isEmpty &&= people.length === 0;
-    if (people.length > 0) {
-      yield people.map((person) => ({ target: of, person, because: person.because }));
-    }
+    if (people.length > 0) yield people.map((person) => ({ target: of, person }));
     if (next === null) break;
     after = next;
   }
   // A target that admits no person also gets a line, so that the export names every target.
-  if (isEmpty) yield [{ target: of, person: null, because: null }];
+  if (isEmpty) yield [{ target: of, person: null }];
 }

@@ -15,17 +15,12 @@ export interface ListedPerson {
   readonly name: string | null;
 }
 
-/** A person that a target admits, with the kind of rule that does so. */
-export interface AdmittedPerson extends ListedPerson {
-  readonly because: 'everyone' | 'person' | 'group';
-}
-
 /**
  * A page of the people that a target admits. `next` is the id after which the next page begins;
  * null on the last page.
  */
 export interface AdmittedPeople {
-  readonly people: readonly AdmittedPerson[];
+  readonly people: readonly ListedPerson[];
   readonly next: string | null;
 }
 
@@ -130,30 +125,23 @@ export async function listAdmitted(
   const from = after ?? '00000000-0000-0000-0000-000000000000';
   const candidates =
     target.access === 'everyone'
-      ? fragment`SELECT u.id AS user_id, NULL::boolean AS by_person FROM users u
+      ? fragment`SELECT u.id AS user_id FROM users u
           WHERE u.org_id = ${orgId} AND u.id > ${from}::uuid ORDER BY u.id LIMIT ${most}`
-      : fragment`SELECT c.user_id, bool_or(c.by_person) AS by_person FROM (
-          (SELECT x.user_id, true AS by_person FROM access_assignments x
+      : fragment`SELECT c.user_id FROM (
+          (SELECT x.user_id FROM access_assignments x
            WHERE x.target_id = ${target.id} AND x.user_id > ${from}::uuid ORDER BY x.user_id LIMIT ${most})
           UNION ALL
-          SELECT m.user_id, false FROM access_assignments x CROSS JOIN LATERAL (
+          SELECT m.user_id FROM access_assignments x CROSS JOIN LATERAL (
             SELECT m.user_id FROM group_members m WHERE m.group_id = x.group_id AND m.user_id > ${from}::uuid
             ORDER BY m.user_id LIMIT ${most}) m
           WHERE x.target_id = ${target.id} AND x.group_id IS NOT NULL AND ${BY_GROUPS}
         ) c GROUP BY c.user_id ORDER BY c.user_id LIMIT ${most}`;
-  const rows = await sql<ListedPerson & { by_person: boolean | null; is_shown: boolean }>(tx)`
-    SELECT c.user_id AS id, u.email, u.name, c.by_person, u.active AND u.org_id = ${orgId} AS is_shown
+  const rows = await sql<ListedPerson & { is_shown: boolean }>(tx)`
+    SELECT c.user_id AS id, u.email, u.name, u.active AND u.org_id = ${orgId} AS is_shown
     FROM (${candidates}) c JOIN users u ON u.id = c.user_id ORDER BY c.user_id`;
   const part = rows.slice(0, limit);
   return {
-    people: part
-      .filter((row) => row.is_shown)
-      .map(({ id, email, name, by_person: byPerson }) => ({
-        id,
-        email,
-        name,
-        because: byPerson === null ? 'everyone' : byPerson ? 'person' : 'group',
-      })),
+    people: part.filter((row) => row.is_shown).map(({ id, email, name }) => ({ id, email, name })),
     next: rows.length > limit ? (part.at(-1)?.id ?? null) : null,
   };
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual as isEqual } from 'node:util';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { Admin } from '#domain/directory/users.repository.js';
@@ -29,18 +30,22 @@ export interface RuleChange extends Partial<AssignmentChange> {
 
 /**
  * Returns the audit events of a change. Each names the target, and has its rule or, for a change of
- * other values, the old and the new values. A group is named by its id alone.
+ * other values, the old and the new values. If such a change also changes the rule, the event has
+ * both. A group is named by its id alone.
  */
 export function eventsOf(
   { admin, origin }: RuleAct,
   { change, before, after, assigned = [], removed = [] }: RuleChange,
 ): AuditEvent[] {
   const { kind, name } = after;
+  // A group of hosts whose new name was that of an earlier group takes the rule of that group.
+  const isOtherRule = before !== undefined && !isEqual(ruleOf(before), ruleOf(after));
   const details = {
     target: { kind, name, id: refOf(after).id },
     change,
-    ...(change === 'changed' ? valuesOf(before, after) : { rule: ruleOf(after) }),
-    ...(change === 'rule' && before && { earlier_rule: ruleOf(before) }),
+    ...(change === 'changed' && valuesOf(before, after)),
+    ...((change !== 'changed' || isOtherRule) && { rule: ruleOf(after) }),
+    ...(before && (change === 'rule' || isOtherRule) && { earlier_rule: ruleOf(before) }),
   };
   const parts = Math.max(1, Math.ceil(Math.max(assigned.length, removed.length) / MOST_NAMED));
   return Array.from({ length: parts }, (_, part) => ({

@@ -4,9 +4,9 @@ import type { CsvColumns } from '#platform/text/csv.js';
 
 /**
  * The columns of the CSV that lists which person can use which target, such as an application or a
- * role of AWS. The column `because` names the kind of rule that admits the person. It never names a
- * group, because the members of a group may be confidential. A target that admits everyone has one
- * line without a person.
+ * role of AWS. No column says through which group or assignment a person is admitted, because the
+ * members of a group may be confidential. A target that admits everyone has one line without a
+ * person.
  */
 export const REACH_COLUMNS: CsvColumns<ReachLine> = {
   kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),
@@ -19,7 +19,6 @@ export const REACH_COLUMNS: CsvColumns<ReachLine> = {
   conditions: ({ target }) => conditionsOf(target.conditions),
   person: ({ person }) => person && (person.email ?? person.name),
   person_id: ({ person }) => person && person.id,
-  because: ({ because }) => because,
 };
 
 function conditionsOf({

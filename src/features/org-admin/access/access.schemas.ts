@@ -146,7 +146,8 @@ const ASSIGNMENT = z
   ])
   .meta({ id: 'Assignment', description: 'A member or a group whom the target admits.' });
 
-const ACCESS_TEXT = '`everyone` of the organization, or the `assigned` people and groups.';
+const ACCESS_TEXT =
+  '`everyone` of the organization, or the `assigned` people and groups. An application for `everyone` also admits people of other organizations who approve it.';
 
 const RULE_FIELDS = {
   access: z.enum(['everyone', 'assigned']).describe(ACCESS_TEXT),
