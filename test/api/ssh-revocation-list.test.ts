@@ -17,7 +17,7 @@ const MANY = atScale({ small: 4_000, full: 100_000 });
 const KRL = '/v1/credentials/ssh/krl';
 const JSON_TYPE = 'application/json';
 
-/** `app` and `replica` are two instances of the service on one database, each with its own cache. */
+/** `app` and `replica` are two instances of the service on one database, each with its cache. */
 describe('GET /v1/credentials/ssh/krl', () => {
   let database: TestDatabase;
   let app: TestApp;
