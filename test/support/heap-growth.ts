@@ -1,13 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { getHeapSpaceStatistics } from 'node:v8';
+import { getHeapCodeStatistics, getHeapSpaceStatistics } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { prepareHeap } from '#platform/heap/heap.js';
 
 // A script for runScript: fills the heap, collects all garbage as production does after its start,
 // and fills the heap again. It prints the size of V8's young generation after each step.
+const ofStart = callFunctions();
 const loaded = await load();
+const code = { loaded: bytesOfCode(), idle: 0, later: 0 };
 prepareHeap();
 const idle = youngGeneration();
-const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
+code.idle = bytesOfCode();
+const called = callFunctions();
+(runInNewContext('gc') as () => void)();
+code.later = bytesOfCode() - code.idle;
+const functions = [ofStart, called].map(({ length }) => length);
+const answer: HeapGrowthAnswer = { loaded, idle, again: await load(), code, functions };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 
 /**
@@ -24,14 +32,35 @@ async function load(): Promise<number> {
   return youngGeneration();
 }
 
+/** Compiles functions and calls each once. Returns them, so that they stay in memory. */
+function callFunctions(): readonly unknown[] {
+  return Array.from({ length: 5000 }, (_, n) => {
+    const act = new Function('x', `return x + ${n} + ${Math.random()};`) as (x: number) => number;
+    act(n);
+    return act;
+  });
+}
+
+/** The bytes of the compiled code of functions. */
+function bytesOfCode(): number {
+  return getHeapCodeStatistics().bytecode_and_metadata_size;
+}
+
 function youngGeneration(): number {
   const spaces = getHeapSpaceStatistics();
   return spaces.find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0;
 }
 
-/** The output of the script: sizes of the young generation in bytes. */
+/** The output of the script: sizes of the young generation, in bytes, and of compiled code. */
 export interface HeapGrowthAnswer {
   readonly loaded: number;
   readonly idle: number;
   readonly again: number;
+  /**
+   * The bytes of compiled code before and after the call of `prepareHeap`, and those of functions
+   * that were called later, after one more collection.
+   */
+  readonly code: { readonly loaded: number; readonly idle: number; readonly later: number };
+  /** The numbers of functions that were called before and after the call of `prepareHeap`. */
+  readonly functions: readonly number[];
 }
