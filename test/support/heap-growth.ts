@@ -7,12 +7,14 @@ import { prepareHeap } from '#platform/heap/heap.js';
 // and fills the heap again. It prints the size of V8's young generation after each step.
 const ofStart = callFunctions();
 const loaded = await load();
-const code = { loaded: bytesOfCode(), idle: 0, later: 0 };
+const code = { loaded: bytesOfCode(), idle: 0, called: 0, later: 0 };
 prepareHeap();
 const idle = youngGeneration();
 code.idle = bytesOfCode();
 const called = callFunctions();
-(runInNewContext('gc') as () => void)();
+code.called = bytesOfCode() - code.idle;
+// The same collection as that of the start, but with the settings that it has left.
+(runInNewContext('gc') as (options: object) => void)({ type: 'major', flavor: 'last-resort' });
 code.later = bytesOfCode() - code.idle;
 const functions = [ofStart, called].map(({ length }) => length);
 const answer: HeapGrowthAnswer = { loaded, idle, again: await load(), code, functions };
@@ -58,9 +60,9 @@ export interface HeapGrowthAnswer {
   readonly again: number;
   /**
    * The bytes of compiled code before and after the call of `prepareHeap`, and those of functions
-   * that were called later, after one more collection.
+   * that were called later, before and after one more collection.
    */
-  readonly code: { readonly loaded: number; readonly idle: number; readonly later: number };
+  readonly code: Readonly<Record<'loaded' | 'idle' | 'called' | 'later', number>>;
   /** The numbers of functions that were called before and after the call of `prepareHeap`. */
   readonly functions: readonly number[];
 }
