@@ -149,14 +149,15 @@ describe('20 acts at once on three people, by three admins, SCIM, the operator a
     await rows(app.dataSource, 'UPDATE users SET active = true, is_org_admin = true');
     for (const person of people) await restore(person);
     const query = vi.spyOn(Connection.prototype, 'query');
-    const answers = await Promise.all(
-      ACTS.map((act, n) => {
-        const [on, by] = [people[(n + round) % 3], people[(n * round + 1) % 3]];
-        return act(on as Person, by as Person);
-      }),
-    );
-    const failed = query.mock.settledResults.filter(({ type }) => type === 'rejected');
-    query.mockRestore();
+    let failed: typeof query.mock.settledResults = [];
+    const acts = ACTS.map((act, n) => {
+      const [on, by] = [people[(n + round) % 3], people[(n * round + 1) % 3]];
+      return act(on as Person, by as Person);
+    });
+    const answers = await Promise.all(acts).finally(() => {
+      failed = query.mock.settledResults.filter(({ type }) => type === 'rejected');
+      query.mockRestore();
+    });
     // no statement failed by a deadlock, not even one that was then repeated
     expect(failed.filter(({ value }) => isLostRace(value))).toEqual([]);
     const faults = answers.filter((answer) => answer !== undefined && answer.status >= 500);

@@ -154,6 +154,10 @@ describe('an SSH certificate with groups of hosts', () => {
       expect(await of({ host })).toEqual([2, true]);
       expect(await of({ host: 'other.example' })).toEqual([1, false]);
       expect(await of({ principals: [`deploy@prod:${orgId}`] })).toEqual([1, false]);
+      expect(await of({ host, principals: [MAIL] })).toEqual([1, false]);
+      expect(await of({ principals: [MAIL] })).toEqual([1, false]);
+      await world.dataSource.query(`UPDATE sessions SET touches = '{}'`); // as that of a device
+      expect(await of({ host })).toEqual([2, false]);
     });
 
     it('carries no group of which the touch allows less than a whole second more', async () => {

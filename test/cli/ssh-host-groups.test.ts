@@ -100,6 +100,13 @@ requires('script', ...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of
   const isIn = { status: 0, stdout: 'in\n', stderr: '' };
   const isSilent = { status: 0, stdout: '', stderr: '' };
   const logins = (n: number) => ['root', ...Array.from({ length: n }, (_, i) => `u${i}`)];
+  const [host, file] = ['web1.prod.acme', 'web1.prod.acme.pub'];
+  /** The line for a host of which one group demands a touch and another one does not. */
+  const touchLine = `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`;
+  const prodAdmin = () => {
+    const hosts = ['*.prod.acme'];
+    return { orgId, name: 'prod-admin', hosts, logins: ['admin'] };
+  };
   const stored = (...names: string[]) =>
     readCertificate(readFileSync(home.state(app, 'ssh', ...names), 'utf8'));
 
@@ -219,17 +226,15 @@ requires('script', ...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of
     const root = { orgId, name: 'prod-root', hosts, logins: ['root'] };
     await makeHostGroup(app.dataSource, { ...root, touchWithinSeconds: 900 });
     const principals = [`deploy@prod:${orgId}`, `root@prod-root:${orgId}`];
-    const [host, file] = ['web1.prod.acme', 'web1.prod.acme.pub'];
     await ageTouches(app, 'ada@acme.example', 901);
-    const line = `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`;
-    expect(await check(host)).toEqual({ status: 0, stdout: '', stderr: `${line}\n` });
+    expect(await check(host)).toEqual({ status: 0, stdout: '', stderr: `${touchLine}\n` });
     expect(stored('hosts', file).principals).toEqual(['ada@acme.example', principals[0]]);
     // Programs are told only about a new certificate, and a person at a terminal always.
     expect(await check(host)).toEqual(isSilent);
     const inTerminal = await home.runInTerminal(['ssh', 'check', host]);
-    expect(inTerminal).toMatchObject({ status: 0, stdout: `${line}\r\n` });
+    expect(inTerminal).toMatchObject({ status: 0, stdout: `${touchLine}\r\n` });
     const untouched = await home.run(['ssh', 'cert', host]);
-    expect(untouched).toMatchObject({ status: 0, stderr: `${line}\n` });
+    expect(untouched).toMatchObject({ status: 0, stderr: `${touchLine}\n` });
 
     keepOpened(home);
     const running = home.runInTerminal(['ssh', 'cert', host], { started: () => {} });
@@ -241,20 +246,67 @@ requires('script', ...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of
     expect(await check(host)).toEqual(isSilent);
   });
 
-  it('says that a touch of another key is needed, once that one did not help', async () => {
+  it('asks for no touch if none of the login fits, or the names are chosen', async () => {
     await makeGroup('prod');
-    const hosts = ['*.prod.acme'];
-    const admin = { orgId, name: 'prod-admin', hosts, logins: ['admin'] };
+    await makeHostGroup(app.dataSource, { ...prodAdmin(), models: 'fips-only' });
+    const cert = () => home.runInTerminal(['ssh', 'cert', host]);
+    const ofFips = await cert();
+    expect([ofFips.status, ofFips.stdout]).toEqual([0, expect.not.stringContaining('logins')]);
+    expect(stored('hosts', file).principals).toHaveLength(2);
+    expect(await ssh(host)).toEqual(isIn);
+    const toTouch = 'UPDATE access_targets SET models = NULL, touch_within_seconds = 900';
+    await rows(app.dataSource, `${toTouch} WHERE name = 'prod-admin'`);
+    await ageTouches(app, 'ada@acme.example', 901);
+    await home.run(['setup', 'ssh', '--principal', 'ada@acme.example', '--yes']);
+    const chosen = await cert();
+    expect([chosen.status, chosen.stdout]).toEqual([0, expect.not.stringContaining('logins')]);
+  });
+
+  it('prints the certificate if the touch is refused, or was one of another key', async () => {
+    await makeGroup('prod');
+    const admin = { ...prodAdmin(), touchWithinSeconds: 900 };
     await makeHostGroup(app.dataSource, { ...admin, models: 'fips-only' });
+    await rows(
+      app.dataSource,
+      `UPDATE sessions SET touches = touches || jsonb_build_object('fips', jsonb_build_object(
+         'at', extract(epoch FROM now()) - 901, 'uv', NULL, 'fips', true))`,
+    );
     keepOpened(home);
-    const running = home.runInTerminal(['ssh', 'cert', 'web1.prod.acme'], { started: () => {} });
+    const cert = () => home.runInTerminal(['ssh', 'cert', host], { started: () => {} });
+    const refused = cert();
+    const { searchParams: asked } = await openedAddress(home);
+    const [back, state] = [asked.get('redirect_uri') ?? '', asked.get('state') ?? ''];
+    const denied = { error: 'access_denied', state, iss: app.baseUrl };
+    await fetch(`${back}?${new URLSearchParams(denied).toString()}`);
+    expect(await refused).toMatchObject({ status: 0 });
+    expect((await refused).stdout).toContain(`root@prod:${orgId}`);
+    const touched = cert();
     await fetch(await answerOf(app, ada, await openedAddress(home)));
-    const { status, stdout } = await running;
-    expect(status).toBe(0);
-    expect(stdout).toContain('Some logins of web1.prod.acme need another security key');
-    expect(stdout).toContain(`root@prod:${orgId}`);
-    expect(stored('hosts', 'web1.prod.acme.pub').principals).toHaveLength(2);
-    expect(await ssh('web1.prod.acme')).toEqual(isIn);
+    expect((await touched).stdout).toContain(`Some logins of ${host} still need a touch`);
+    expect(await touched).toMatchObject({ status: 0 });
+    const inJson = await home.run(['ssh', 'cert', host, '--json']);
+    expect(JSON.parse(inJson.stdout)).toMatchObject({ is_valid: true, touch_needed: true });
+  });
+
+  it('asks the server again before it asks for a touch', async () => {
+    await makeGroup('prod');
+    await makeHostGroup(app.dataSource, { ...prodAdmin(), touchWithinSeconds: 900 });
+    await ageTouches(app, 'ada@acme.example', 901);
+    expect((await check(host)).stderr).toContain('need a touch');
+    await rows(app.dataSource, 'UPDATE access_targets SET touch_within_seconds = NULL');
+    const ended = await home.runInTerminal(['ssh', 'cert', host]);
+    expect([ended.status, ended.stdout]).toEqual([0, expect.not.stringContaining('logins')]);
+    expect(ended.stdout).toContain(`admin@prod-admin:${orgId}`);
+  });
+
+  it('svc ssh HOST says it, too, if no block of the setup runs the check', async () => {
+    await makeGroup('prod');
+    await makeHostGroup(app.dataSource, { ...prodAdmin(), touchWithinSeconds: 900 });
+    await ageTouches(app, 'ada@acme.example', 901);
+    const plain = join(home.path, 'plain-config');
+    writeFileSync(plain, readFileSync(configFile(), 'utf8').split('# >>> svc')[0] ?? '');
+    const end = await home.run(['ssh', '-F', plain, host, 'echo', 'in']);
+    expect(end).toEqual({ status: 0, stdout: 'in\n', stderr: `${touchLine}\n` });
   });
 
   it('deletes the certificates of hosts at a new login, and with the setup', async () => {

@@ -106,7 +106,7 @@ export interface IssuedCertificate {
   readonly validBefore: Date;
   readonly caPublicKey: string;
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
-  /** True if the certificate lacks a group of hosts that demands another touch of the key. */
+  /** True if the certificate lacks a group of hosts, and a newer touch of the key would add it. */
   readonly touchNeeded: boolean;
   readonly attestation: KeyAttestation | undefined;
 }

@@ -127,8 +127,8 @@ export interface RecordedCertificate {
    */
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
   /**
-   * True if a group of hosts admits the user and is left out, because the session does not meet its
-   * conditions on the touch of the security key.
+   * True if a group of hosts admits the user and is left out, and a newer touch of the security key
+   * would add it. False for a request that names its principals.
    */
   readonly touchNeeded: boolean;
 }
@@ -145,7 +145,7 @@ export interface SshIssuanceRow extends OutcomeRow, CheckedToken {
   /** The principals of groups of hosts; null if the certificate has none. */
   readonly of_groups?: readonly string[] | null;
   readonly host_groups?: readonly ReachedHostGroup[] | null;
-  readonly has_unmet?: true | null;
+  readonly touch_needed?: true | null;
   /** The beginning of the validity, in seconds since 1970. */
   readonly valid_after: number;
   readonly valid_before: number;
@@ -245,8 +245,8 @@ interface HostsSql {
   readonly columns: Readonly<Record<string, string>>;
   readonly denials: SqlFragment;
   /**
-   * The columns `of_groups`, `host_groups`, `carried`, `carried_names` and `has_unmet`: the
-   * principals and groups that the certificate may get, and if a condition kept one out.
+   * The columns `of_groups`, `host_groups`, `carried`, `carried_names` and `touch_needed`: the
+   * principals and groups that the certificate may get, and if another touch would add one.
    */
   readonly computed?: SqlFragment;
   /** The condition that the certificate gets principals, and those that the request names. */
@@ -273,7 +273,8 @@ const withHosts = ({ given }: KeySql): HostsSql => ({
   denials: fragment`
     WHEN cardinality(r.principals) > ${MOST} - cardinality(k.principals)
       AND cardinality(r.principals) > ${MOST} - cardinality(${given}) THEN 'too_many_principals'`,
-  computed: fragment`r.principals AS of_groups, r.listed AS host_groups, r.carried, r.carried_names, r.has_unmet`,
+  computed: fragment`r.principals AS of_groups, r.listed AS host_groups, r.carried, r.carried_names,
+    CASE WHEN r.has_unmet AND k.names IS NULL THEN waits_for_touch(a.org_id, a.id, s.touches, k.host) END AS touch_needed`,
   isNamed: IS_NAMED,
   principals: fragment`i.given || i.of_groups`,
   ends: fragment`r.ends`,
@@ -284,7 +285,7 @@ const withHosts = ({ given }: KeySql): HostsSql => ({
   audited: fragment`CASE WHEN i.carried_names IS NULL THEN '{}' ELSE jsonb_build_object('host_groups', i.carried_names) END`,
   // JSON takes less time to read than an array of PostgreSQL.
   returned: fragment`to_jsonb(nullif(i.of_groups, '{}')) AS of_groups, CASE WHEN i.host IS NULL THEN i.host_groups END AS host_groups,
-    nullif(i.has_unmet, false) AS has_unmet`,
+    nullif(i.touch_needed, false) AS touch_needed`,
 });
 
 /**
@@ -475,7 +476,7 @@ function certificateOf(
     serial: BigInt(row.serial),
     principals: [...(row.is_local ? principals : principalsElsewhere), ...(row.of_groups ?? [])],
     hostGroups: row.host_groups ?? undefined,
-    touchNeeded: row.has_unmet === true,
+    touchNeeded: row.touch_needed === true,
     validAfter: new Date(row.valid_after * 1000),
     validBefore: new Date(row.valid_before * 1000),
     attestation: row.attestation ? attestationOf(row.attestation) : undefined,

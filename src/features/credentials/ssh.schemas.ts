@@ -73,7 +73,7 @@ export const SSH_JSON = z
       .literal(true)
       .meta({
         description:
-          'Present if a group of hosts admits you, and the certificate lacks it because the group demands a more recent touch of the security key, or one by another key.',
+          'Present if the certificate lacks a group of hosts that admits you, and a newer touch of the security key would add it. Log in again, and ask for another certificate.',
       })
       .exactOptional(),
     attestation: z

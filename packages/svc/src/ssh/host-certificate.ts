@@ -36,8 +36,10 @@ import {
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
- * Makes sure that a valid certificate is stored. `ssh` runs this before it logs in to a host. On
- * success it prints nothing, and after a failure one line on standard error.
+ * Makes sure that a valid certificate is stored. `ssh` runs this before it logs in to a host. After
+ * a failure it prints one line on standard error. On success it prints nothing, except a line if
+ * the certificate lacks a group of the host that demands a touch: to a person, or if the
+ * certificate is new.
  */
 export async function check(
   args: readonly string[],
@@ -47,11 +49,12 @@ export async function check(
   const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
   try {
     const server = context.server();
-    await ensureCertificateFor(context, server, host);
+    const folder = context.folder(server);
     const name = hostName(host);
-    if (name !== undefined && lacksGroup(context.folder(server).path, now(), name)) {
-      context.terminal.warn(touchLine(name));
-    }
+    const read = () => (name === undefined ? undefined : folder.read(hostFile(name)));
+    const before = read();
+    await ensureCertificateFor(context, server, host);
+    if (process.stderr.isTTY || read() !== before) tellOfTouch(context, server, name);
     // The exit also ends a renewal that still runs: the old certificate is valid, so the SSH login
     // does not wait for a new one.
     return process.exit(0);
@@ -202,23 +205,45 @@ async function withTouch(
 
 /**
  * Asks for a touch of the security key if the certificate for a host lacks a group that demands
- * one, and then for another certificate. Without a terminal, it only says what to do.
+ * one, and then for another certificate. If no person can touch the key, or the touch fails, it
+ * only says so, because the certificate opens the other groups of the host.
  *
- * @throws CliFailure if no valid certificate can be had
+ * @throws CliFailure if no valid certificate is left
  */
 export async function touchForGroups(
   context: CommandContext,
   server: string,
   host: string,
 ): Promise<void> {
+  const { terminal } = context;
   const isLacking = () => lacksGroup(context.folder(server).path, now(), host);
   if (!isLacking()) return;
-  if (!canTouch(context)) return context.terminal.warn(touchLine(host));
-  await touch(context, server, ANY_TOUCH);
-  await ensureCertificateFor(context, server, host);
+  try {
+    // The rule may have changed since the certificate was stored.
+    await renewForHost(context, server, host, () => false);
+    if (!isLacking()) return;
+    if (!terminal.isAttended) return terminal.warn(touchLine(host));
+    await touch(context, server, ANY_TOUCH);
+    await ensureCertificateFor(context, server, host);
+  } catch (error) {
+    // The stored certificate is valid for the other groups of the host.
+    if (!(error instanceof CliFailure) || !isLacking()) throw error;
+    return terminal.warn(`svc: ${lineOf(error)}`);
+  }
   if (!isLacking()) return;
-  const message = `svc: Some logins of ${host} need another security key, or its PIN.`;
-  context.terminal.warn(`${message} See ${server}/account/reach.`);
+  terminal.warn(
+    `svc: Some logins of ${host} still need a touch: by another key of yours, or with its PIN.`,
+  );
+}
+
+/** Says that the certificate for a host lacks a group that demands a touch, if that is so. */
+export function tellOfTouch(
+  context: CommandContext,
+  server: string,
+  host: string | undefined,
+): void {
+  if (host === undefined || !lacksGroup(context.folder(server).path, now(), host)) return;
+  context.terminal.warn(touchLine(host));
 }
 
 /**

@@ -5,7 +5,7 @@ import { now } from '../../program/clock.js';
 import { parseArguments } from '../../program/arguments.js';
 import { CliFailure, usageFailure } from '../../program/failure.js';
 import { localTime, tableLines } from '../../terminal/table.js';
-import { certificateIn, hostFile, hostName } from '../certificate-cache.js';
+import { certificateIn, hostFile, hostName, lacksGroup } from '../certificate-cache.js';
 import { ensureCertificateFor, renewCertificates, touchForGroups } from '../host-certificate.js';
 import { withLogin } from './host-login.js';
 import { recheck } from '../revocation-check.js';
@@ -38,7 +38,8 @@ async function show(
   const host = hostName(text);
   if (host !== undefined) await touchForGroups(context, server, host);
   const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
-  print(context, ofHost ?? storedCertificate(folder));
+  const isLacking = host !== undefined && lacksGroup(folder.path, now(), host);
+  print(context, ofHost ?? storedCertificate(folder), isLacking);
 }
 
 /**
@@ -77,7 +78,16 @@ function status(context: CommandContext): void {
   print(context, storedCertificate(context.folder()));
 }
 
-function print({ terminal }: CommandContext, certificate: SshCertificate | undefined): void {
+/**
+ * Prints a certificate.
+ *
+ * @param isLacking true if it lacks a group of hosts that demands a touch
+ */
+function print(
+  { terminal }: CommandContext,
+  certificate: SshCertificate | undefined,
+  isLacking = false,
+): void {
   if (!certificate) {
     throw new CliFailure('No SSH certificate is stored.', 'Run: svc ssh cert');
   }
@@ -90,6 +100,7 @@ function print({ terminal }: CommandContext, certificate: SshCertificate | undef
     valid_after: new Date(validAfter).toISOString(),
     valid_before: Number.isFinite(validBefore) ? new Date(validBefore).toISOString() : null,
     is_valid: isValid,
+    ...(isLacking && { touch_needed: true }),
   };
   const end = Number.isFinite(validBefore) ? localTime(new Date(validBefore)) : 'without end';
   const isEarly = validAfter > now();

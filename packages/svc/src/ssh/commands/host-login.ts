@@ -7,7 +7,7 @@ import { readAnyToken } from '../../server/stored-token.js';
 import { runInPlace } from '../../child/in-place.js';
 import { hostFile, hostName, isHostOf, SSH_FILES } from '../certificate-cache.js';
 import { sshPath } from '../config-block.js';
-import { ensureCertificateFor } from '../host-certificate.js';
+import { ensureCertificateFor, tellOfTouch } from '../host-certificate.js';
 import { sshNote } from '../renewal.js';
 
 /** The exit status of `ssh` for a failure of its own, such as an unknown host. */
@@ -47,6 +47,8 @@ export async function logInTo(
     !hasOwnConfig &&
     host !== undefined &&
     patterns.some((pattern) => isHostOf(pattern.split(','), host));
+  // Otherwise `ssh` runs `svc ssh check`, which says so.
+  if (!isCovered) tellOfTouch(context, server, hostName(host));
   const own = isCovered ? [] : identityOptions(context, server, host);
   const status = await runInPlace('ssh', [...own, ...args], 'Install the OpenSSH client.');
   const words = context.commands.find(({ name }) => name === 'ssh')?.words ?? [];
