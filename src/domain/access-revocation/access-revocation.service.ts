@@ -272,8 +272,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes the sessions and other access of users without an organization whose e-mail address is
-   * in a domain. The caller has given the domain to an organization.
+   * Revokes the SSH certificates of users without an organization whose e-mail address is in a
+   * domain, which the caller has given to an organization. No other kind of access has a
+   * `revokeOfOutsiders`: the sessions of these users stay.
    */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {

@@ -316,8 +316,8 @@ export class UserDirectory {
 
   /**
    * Founds the organization of a domain, and returns its id. Users without an organization whose
-   * e-mail address is in the domain lose their access, because the organization now owns the
-   * domain.
+   * e-mail address is in the domain lose their SSH certificates, because the organization now owns
+   * the domain.
    */
   async foundOrganization(
     tx: EntityManager,

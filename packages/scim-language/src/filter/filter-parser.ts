@@ -38,8 +38,9 @@ export type PatchPath =
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
 /**
- * The largest number of conditions on lists in a filter. Such a condition costs far more than the
- * comparison of one value. Identity providers send one.
+ * The largest number of conditions on multi-valued attributes in a filter, counted after those that
+ * can be merged have been merged. Such a condition costs far more than the comparison of one value.
+ * Identity providers send one.
  */
 const MAX_LISTS = 20;
 

@@ -10,7 +10,7 @@ interface NamedCredential {
   readonly id: string;
 }
 
-/** The options of `navigator.credentials.create()` that a key reads (WebAuthn Level 3 §5.1.9). */
+/** The options of `navigator.credentials.create()` that a key reads (WebAuthn Level 3 §5.1.8). */
 export interface CreateOptions {
   readonly challenge: string;
   readonly pubKeyCredParams: readonly { readonly type?: 'public-key'; readonly alg: number }[];
@@ -20,7 +20,7 @@ export interface CreateOptions {
   readonly authenticatorSelection: { readonly userVerification: PinDemand };
 }
 
-/** The options of `navigator.credentials.get()` that a key reads (WebAuthn Level 3 §5.1.10). */
+/** The options of `navigator.credentials.get()` that a key reads (WebAuthn Level 3 §5.1.9). */
 export interface GetOptions {
   readonly challenge: string;
   readonly rpId: string;
@@ -41,7 +41,7 @@ export interface CeremonyAnswer {
 
 /**
  * The answer of `navigator.credentials.create()` as JSON, with all bytes in base64url (WebAuthn
- * Level 3 §5.1.8.3).
+ * Level 3 §5.1).
  */
 export interface KeyRegistration extends CeremonyAnswer {
   readonly authenticatorAttachment?: string;
@@ -54,7 +54,7 @@ export interface KeyRegistration extends CeremonyAnswer {
 
 /**
  * The answer of `navigator.credentials.get()` as JSON, with all bytes in base64url (WebAuthn Level
- * 3 §5.1.8.4).
+ * 3 §5.1).
  */
 export interface KeyAssertion extends CeremonyAnswer {
   readonly response: {

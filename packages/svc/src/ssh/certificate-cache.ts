@@ -22,8 +22,8 @@ export const SSH_FILES = {
    */
   issued: 'ssh-issued.json',
   /**
-   * The groups of hosts that the server sent with the certificate, which say which hosts belong to
-   * each.
+   * The groups of hosts that the server sent with the certificate for all hosts, a JSON list of
+   * {@link StoredHostGroup}. There is no file if the organization has no groups of hosts.
    */
   hostGroups: 'ssh/host-groups.json',
   /**

@@ -87,9 +87,9 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
 }
 
 /**
- * Records that a user consents to a client that registered itself, or to an application of the own
- * organization. For any other client nothing is recorded, and neither if the user or the client was
- * just removed. The row of the user is locked before that of the client, as in all other
+ * Records that a user consents to a client that registered itself, or to an application of the
+ * user's organization. It records nothing for any other client, or if the user or the client has
+ * just been removed. The row of the user is locked before that of the client, as in all other
  * transactions, so that no two deadlock.
  *
  * @param consent the accepted scopes and claims, with the redirect URI and the time of the consent

@@ -1,4 +1,4 @@
-// Converts WebAuthn's data to and from JSON (Level 3 §5.1.8 to §5.1.10). The browser does it if it
+// Converts WebAuthn's data to and from JSON (Level 3 §5.1.8 and §5.1.9). The browser does it if it
 // can, and otherwise this file.
 
 /**

@@ -63,7 +63,7 @@ export interface SearchedTable<Row, Resource> {
   readonly read: (row: Row) => Resource;
 }
 
-/** A condition on the rows of a table with its bound values. */
+/** The SQL of a condition on the rows of a table, and the values of its placeholders. */
 interface Within {
   readonly text: string;
   readonly values: readonly unknown[];

@@ -154,8 +154,8 @@ export async function accountOfCluster(cluster: string): Promise<Account> {
 }
 
 /**
- * Changes the owner of a file or directory to the account. A symbolic link itself changes, not its
- * target.
+ * Changes the owner of a file or directory to the account; does nothing if programs run as the
+ * current user. A symbolic link itself changes, not its target.
  */
 export async function giveTo({ credentials }: Account, path: string): Promise<void> {
   if ('uid' in credentials) await lchown(path, credentials.uid, credentials.gid);

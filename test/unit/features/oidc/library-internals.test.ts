@@ -9,9 +9,10 @@ import { describe, expect, it } from 'vitest';
 import * as patches from '../../../../src/features/oidc/engine/library-patches.js';
 
 /**
- * The library functions that `library-patches.ts` calls or replaces, and the functions that these
- * call, each with the hash of its text. If an update changes one, read it and run the tests that
- * its entry in `library-patches.ts` names. Then record the new hash here.
+ * The library functions that `library-patches.ts` calls or replaces, each with the hash of its own
+ * text. A change inside a function that one of them calls is not noticed. If an update changes one,
+ * read it and run the tests that its entry in `library-patches.ts` names. Then record the new hash
+ * here.
  */
 const READ: Readonly<Record<string, string>> = {
   'grants.buildTokenResponse': 'bebe45369bbde122',

@@ -52,7 +52,7 @@ const credentialOf = <Response extends z.ZodType>(response: Response) =>
     .refine(({ id, rawId }) => id.equals(rawId), 'id and rawId must be the same');
 
 /**
- * The schema of `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3). It decodes base64url and
+ * The schema of `RegistrationResponseJSON` (WebAuthn Level 3 §5.1). It decodes base64url and
  * limits every length.
  */
 export const REGISTRATION_RESPONSE = credentialOf(
@@ -60,7 +60,7 @@ export const REGISTRATION_RESPONSE = credentialOf(
 );
 
 /**
- * The schema of `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4). It decodes base64url and
+ * The schema of `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1). It decodes base64url and
  * limits every length.
  */
 export const AUTHENTICATION_RESPONSE = credentialOf(
@@ -94,7 +94,7 @@ export interface CredentialDescriptorJSON {
   readonly transports?: readonly string[];
 }
 
-/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.9), as this service fills it. */
+/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.8), as this service fills it. */
 export interface CreationOptionsJSON {
   readonly rp: { readonly id: string; readonly name: string };
   readonly user: { readonly id: string; readonly name: string; readonly displayName: string };
@@ -113,7 +113,7 @@ export interface CreationOptionsJSON {
   readonly hints: readonly ['security-key'];
 }
 
-/** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn Level 3 §5.1.10), as this service fills it. */
+/** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn Level 3 §5.1.9), as this service fills it. */
 export interface RequestOptionsJSON {
   readonly challenge: string;
   readonly timeout: number;

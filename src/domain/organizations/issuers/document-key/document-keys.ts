@@ -46,9 +46,10 @@ export class DocumentKeys {
   ) {}
 
   /**
-   * Unwraps the document keys that stored private keys need, and the one that encrypts new private
-   * keys. If a KMS key is new, the first start makes a document key for it. It then encrypts every
-   * stored private key again under this document key.
+   * Unwraps the document keys that stored private keys need, and that of the first configured KMS
+   * key, which encrypts new private keys. Makes this document key if there is none. Encrypts every
+   * private key that another document key encrypts again under this one, and deletes document keys
+   * that no private key needs and whose KMS key is not configured any more.
    *
    * @throws ConfigProblems if an organization has an issuer and no document key is configured, or
    *   if a document key cannot be unwrapped
