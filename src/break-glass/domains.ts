@@ -55,8 +55,10 @@ export async function listDomains(
  * Releases or assigns a domain. The operator must first type its name to confirm, unless `--yes`
  * was given.
  *
- * @throws Refused if the domain or the organization is unknown, or if the operator does not confirm
- * @throws DomainError if a rule of the domain layer refuses the change
+ * @throws Refused if the text is no domain name, if the organization is unknown, or if the operator
+ *   does not confirm
+ * @throws DomainError not_found if no organization has the domain to release, or another code if a
+ *   rule of the domain layer refuses the change
  */
 export async function actOnDomain(command: DomainCommand, parts: DomainParts): Promise<void> {
   const { domains, terminal, operator, log } = parts;

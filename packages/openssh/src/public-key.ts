@@ -55,10 +55,10 @@ const CURVES = {
 const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH refuses a longer modulus
 
 /**
- * Parses one line of the form `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. Every
- * part is checked. The type inside the base64 must equal the type before it. Every length must be
- * exact, and points must be on their curve.
- * @throws SshKeyRefusal that names the fault, and the text to send instead
+ * Parses one line of the form `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. The
+ * comment is ignored, and the rest is checked. The type inside the base64 must equal the type
+ * before it. Every length must be exact, and points must be on their curve.
+ * @throws SshKeyRefusal that names the fault, and for some faults what to send instead
  */
 export function parseSshPublicKey(text: string): SshPublicKey {
   const line = text.trim();

@@ -41,7 +41,10 @@ export interface CountOfKey {
   readonly count: RevokedCounts;
 }
 
-/** The numbers of sessions or other items of all users that one transaction ended. */
+/**
+ * The result of one batch, which ends sessions or other items of any users in one transaction: the
+ * numbers of ended items, and the place where the next batch begins.
+ */
 export interface EndedBatch {
   readonly counts: RevokedCounts;
   /**

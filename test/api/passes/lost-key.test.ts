@@ -46,8 +46,8 @@ describe('a lost key', () => {
 
     expect((await app.client().logIn(bobKey)).status).toBe(400);
     const inSession = await signedIn(app, `bob@${domain}`);
-    // The login lists the new key alone (`allowCredentials`), so the lost key has no credential that
-    // is listed.
+    // The login lists the new key alone (`allowCredentials`), so the lost key has no credential
+    // that is listed.
     await expect(inSession.logIn(bobKey)).rejects.toThrow('no such credential');
     const types = await auditTypes(ada);
     expect(types).toEqual(

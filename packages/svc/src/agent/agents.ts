@@ -29,7 +29,7 @@ interface AgentsFile {
   readonly agents: readonly HoldingAgent[];
 }
 
-/** An agent that holds the key and the certificate of a server. */
+/** An agent that holds the user's key and certificate for a server. */
 interface HoldingAgent {
   /**
    * The path of the socket of the agent; empty for the agent of Windows, which always has the same
@@ -59,9 +59,9 @@ export interface AgentLimits {
 }
 
 /**
- * Adds the key and the certificate of a server to the agent of this environment. An earlier key and
- * certificate for the server are first removed from the agent. The agent forgets the new ones when
- * the certificate expires, or earlier.
+ * Adds the user's key and certificate for a server to the agent of this environment. An earlier key
+ * and certificate for the server are first removed from the agent. The agent forgets the new ones
+ * when the certificate expires, or earlier.
  *
  * @returns the earliest time at which the agent forgets them, in milliseconds since 1970
  * @throws CliFailure if there is no agent, or if it does not take the key
@@ -128,9 +128,9 @@ export function keepInAgent(folder: PrivateFolder, keep: AgentsFile['keep']): vo
 }
 
 /**
- * Takes the key and the certificate of a server out of each agent that holds them. An agent that
- * may still hold them stays in the file until they expire, so that the next call tries again. The
- * choice of `svc setup ssh --agent` also stays in the file.
+ * Takes the user's key and certificate for a server out of each agent that holds them. An agent
+ * that may still hold them stays in the file until they expire, so that the next call tries again.
+ * The choice of `svc setup ssh --agent` also stays in the file.
  *
  * @returns the sockets of the agents that may still hold them
  */
@@ -198,7 +198,7 @@ function ownLines(folder: PrivateFolder, socket: string): string[] {
   return status === 0 ? linesOf(own, stdout) : [];
 }
 
-/** Returns the public key of the server's key pair; undefined if there is none. */
+/** Returns the public key of the user's key pair for the server; undefined if there is none. */
 function publicKeyIn(folder: PrivateFolder): Buffer | undefined {
   return publicBlob(folder.read(`${KEY}.pub`) ?? '');
 }

@@ -126,7 +126,8 @@ export function isExtension(
 }
 
 /**
- * The positions, on one level of a Merkle tree, of the subtrees with the last leaves of two trees.
+ * The positions, on one level, of two nodes of the larger tree: `first` is above the last leaf of
+ * the smaller tree, and `second` above its own last leaf (`fn` and `sn` in RFC 9162 §2.1.4.2).
  */
 interface TwoPlaces {
   readonly first: number;

@@ -17,7 +17,7 @@ export interface SetupRequest {
   readonly reach: ListedReach | undefined;
   /** The home folder of the user. */
   readonly home: string;
-  /** The full path of the `svc` command, which other programs run by their configuration. */
+  /** The full path of the `svc` command, which the setup writes into files of other programs. */
   readonly program: string;
 }
 

@@ -57,7 +57,7 @@ async function answerTo(action: string, context: CommandContext): Promise<string
   if (action === 'get') return get(context);
   if (action === 'list') return `${JSON.stringify(hostsOf(context))}\n`;
   if (action === 'version') return `docker-credential-svc ${version()}\n`;
-  if (action === 'erase') return ''; // svc keeps no credential
+  if (action === 'erase') return ''; // no token of ECR is stored
   if (action === 'store') {
     throw new CliFailure('svc keeps no password: it gets a token of ECR at each use.', '');
   }

@@ -248,15 +248,18 @@ export function accepted(answer: PlainAnswer): PlainAnswer {
 }
 
 /**
- * The failure if the server refuses a request. It has the code of the server's problem document
- * (RFC 9457).
+ * The failure if the server refuses a request. It has the code of the server's problem document or
+ * OAuth error.
  */
 export class ServerRefusal extends CliFailure {
   constructor(
     message: string,
     whatToDo: string,
     readonly httpStatus: number,
-    /** The members of the problem document; none if the answer has no such document. */
+    /**
+     * The members of the problem document (RFC 9457) or of the OAuth error; none if the answer has
+     * neither.
+     */
     readonly problem: Readonly<Record<string, unknown>>,
   ) {
     super(message, whatToDo, STATUS.refused);

@@ -191,8 +191,8 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
       const finished: Ending[] = [];
       let checked = 0;
       for (const ending of await takeOfPerson(tx, ids)) {
-        // An application takes two batches, of which the second one is often empty: its grants and
-        // its tokens.
+        // A row of an application takes at least two batches: the first one ends grants, the second
+        // one tokens for a cluster. For most rows one of the two is empty.
         let place: string | undefined = ending.place;
         while (place !== undefined && checked < BATCH) {
           const batch = await this.#endCredentials(tx, { ...ending, place });

@@ -72,7 +72,8 @@ export interface IssuanceSql {
    */
   readonly denials?: SqlFragment;
   /**
-   * Further columns of `i`, the request after the decision. Their SQL reads `k`, `a`, `s` and `g`.
+   * Further columns of `i`, the request after the decision. Their SQL reads `k`, `a`, `s`, `g` and,
+   * for a kind with a `reach`, `r`.
    */
   readonly computed?: SqlFragment;
   /**

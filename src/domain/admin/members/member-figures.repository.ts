@@ -9,7 +9,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The most members that are counted. If there are more, the count is this number plus one. */
 export const MOST_COUNTED_MEMBERS = 10_000;
 
-/** The days before the expiry of a SCIM token during which the overview page reports it. */
+/** The days before the expiry of a SCIM or API token during which the overview page reports it. */
 const NOTICE_DAYS = 30;
 
 /** The numbers that the overview page of the admin console shows. */

@@ -21,7 +21,7 @@ export interface DirectoryUser {
   /** The version of the row, which rises with each change. */
   readonly version: string;
   /**
-   * The entity tag (`ETag`), which changes with everything that clients can see of the user.
+   * The text in the entity tag, which changes with everything that clients can see of the user.
    * Undefined if the groups were not read, because the tag depends on them.
    */
   readonly tag: string | undefined;
@@ -106,8 +106,8 @@ export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref',
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
 /**
- * The SQL of the entity tag of {@link DirectoryUser}, for filters. It is the version of the row and
- * a digest of the groups and the manager, whose names can change without a new version.
+ * The SQL of the text in the entity tag of {@link DirectoryUser}, for filters. It is the version of
+ * the row and a digest of the groups and the manager, whose names can change without a new version.
  */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
@@ -139,8 +139,8 @@ export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser 
 const MANAGER_ADDRESS = '"$ref": "../Users/';
 
 /**
- * Returns the entity tag of a user. The version of the row is not enough, because the names of
- * groups and of the manager can change without a new version.
+ * Returns the text in the entity tag of a user. The version of the row is not enough, because the
+ * names of groups and of the manager can change without a new version.
  */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');

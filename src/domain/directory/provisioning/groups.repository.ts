@@ -11,7 +11,7 @@ export interface DirectoryGroup {
   readonly id: string;
   readonly displayName: string;
   readonly externalId: string | null;
-  /** The entity tag: it changes with everything that clients see of the group. */
+  /** The text in the entity tag. It changes with everything that clients see of the group. */
   readonly tag: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;

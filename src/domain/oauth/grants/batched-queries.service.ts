@@ -93,9 +93,9 @@ export class BatchedQueries {
     return this.#profiles.load(userId);
   }
 
-  // A shared statement does not wait for row locks, so that one locked row does not delay the other
-  // requests in it. A write that it leaves out is repeated in a statement of its own, which waits
-  // for the lock and decides.
+  // The shared statements of the writes below, except that of `spend`, do not wait for row locks,
+  // so that one locked row does not delay the other requests. A write that was left out for a
+  // locked row is repeated in a statement of its own, which waits for the lock and decides.
 
   /**
    * Issues a token to a client itself, not for a user, or returns the reason why the client gets

@@ -215,8 +215,8 @@ export class SignalStreams {
   }
 
   /**
-   * Runs a change in a transaction that first locks the token of the request. So the token cannot be
-   * ended before the transaction has.
+   * Runs a change in a transaction that first locks the token of the request. So the token cannot
+   * be ended before the transaction has.
    *
    * @throws DomainError unauthenticated if the token has ended since the request came
    */

@@ -16,7 +16,10 @@ interface FoundRow extends GroupRow {
   sort_value: string | null;
 }
 
-/** The SQL of the entity tag of a {@link DirectoryGroup}, for filters by `meta.version`. */
+/**
+ * The SQL of the text in the entity tag of a {@link DirectoryGroup}, between the quotes of `W/"…"`,
+ * for filters by `meta.version`.
+ */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
 /** The SQL of the name that a group shows for a member `gm`. */
 const MEMBER_NAME = `(SELECT ${shownName('gu')}

@@ -71,11 +71,11 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   /** Returns true if a search can find only one resource, so that it costs the database little. */
   isOfOne(search: ScimSearch): boolean;
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
-  /** Renders a resource as JSON: one text if it is short, otherwise pieces. */
+  /** Renders a resource as JSON: one text, or pieces if its parts are read in batches. */
   render(orgId: string, stored: Stored, projection: Projection): string | JsonPieces;
   /**
-   * Renders listed resources as JSON, with commas between them: one text if all of them were read,
-   * otherwise pieces.
+   * Renders listed resources as JSON, with commas between them: one text, or pieces if some parts
+   * may still have to be read from the database, such as the members of a group.
    */
   renderList(orgId: string, listed: readonly Listed[], query: ScimQuery): string | JsonPieces;
   /**

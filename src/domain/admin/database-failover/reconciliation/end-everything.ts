@@ -20,15 +20,15 @@ export const LOST_COMMITS = {
 const WARN_EVERY = 10_000;
 
 /**
- * Ends everything that gives access: sessions, grants, tokens, codes, interactions and
- * re-enrollment passes. It marks every valid certificate as revoked, and queues GitHub tokens for
- * revocation. Security keys and accounts stay.
+ * Ends the access that the database has on record: sessions, grants, OAuth and API tokens, codes,
+ * interactions and re-enrollment passes. It marks every valid certificate as revoked, queues GitHub
+ * tokens for revocation, and pauses event receivers. Security keys and accounts stay, and so do
+ * SCIM tokens and client secrets, which an admin then has to confirm.
  *
  * Each batch is a transaction of its own, and locks rows in the same order as the rest of the
  * service. If a run is killed, the next run ends the rest.
  *
- * @param dataSource of a server that may be unconfirmed, with a connection in its pool that is not
- *   in use
+ * @param dataSource a pool with a free connection to the server, which may still be unconfirmed
  * @returns the numbers of the items that were valid
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
