@@ -91,7 +91,8 @@ export class WorkerPool {
   /**
    * Stops the workers, which answer the requests in flight before they end.
    *
-   * @param status the exit status of the service, unless a worker ends with another status
+   * @param status the exit status of the service. If it is 0 and a worker fails while it stops, the
+   *   exit status is that of the first such worker
    */
   stop(signal: NodeJS.Signals, status = 0): void {
     if (this.#stop) return;

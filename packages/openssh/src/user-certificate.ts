@@ -11,7 +11,8 @@ export interface UserCertificate {
   readonly keyId: string;
   /**
    * The principals: the names that a server compares with those that it admits to an account. The
-   * list is never empty, because OpenSSH would accept an empty list for every account.
+   * list must not be empty: older versions of sshd accept a certificate without principals if its
+   * authority is a `cert-authority` in the file `authorized_keys` of an account.
    */
   readonly principals: readonly string[];
   /** The first moment at which the certificate is valid. Fractions of a second are left out. */

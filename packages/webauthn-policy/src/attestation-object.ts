@@ -15,8 +15,8 @@ export interface AttestationObject {
 }
 
 /**
- * Parses an attestation object (WebAuthn §6.5.4). It must be one canonical CBOR map of exactly
- * `fmt`, `attStmt` and `authData`.
+ * Parses an attestation object (WebAuthn §6.5.4). It must be one CBOR map that {@link
+ * readCanonicalCbor} accepts, with exactly `fmt`, `attStmt` and `authData`.
  *
  * @throws Refusal for any other bytes
  */

@@ -24,7 +24,10 @@ const FIXED_LENGTH = 37;
 const ATTESTED_HEADER_LENGTH = 18;
 const LONGEST_CREDENTIAL_ID = 1023;
 
-/** The labels of a COSE_Key (RFC 9053 §7.1). The constants below are the values of an ES256 key. */
+/**
+ * The labels of a COSE_Key (RFC 9052 §7.1, RFC 9053 §7.1.1). The constants below are the values of
+ * an ES256 key.
+ */
 const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const EC2 = 2;
 const P256 = 1;

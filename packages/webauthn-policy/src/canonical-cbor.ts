@@ -9,8 +9,8 @@ const codec = new Encoder({
 });
 
 /**
- * Parses a sequence of CBOR items, each in the only encoding that CTAP2 allows (CTAP §8, message
- * encoding).
+ * Parses a sequence of CBOR items in the short encodings that CTAP2 demands (CTAP §8, message
+ * encoding). The order of the keys in a map is not checked, and a tag alone is no reason to refuse.
  *
  * Encoding the items again must give the same bytes. So duplicate keys of a map, indefinite and
  * oversized lengths, invalid UTF-8 and bytes outside of items are refused. Another parser, which

@@ -8,7 +8,7 @@ import { OwnAccount } from './own-account.service.js';
 
 /**
  * The account of a user as the user sees it: credentials, applications, activity, and an export of
- * all data.
+ * the stored data.
  */
 @Module({
   imports: [AuditModule, DirectoryModule, SessionsModule, SignInModule],

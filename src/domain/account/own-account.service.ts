@@ -40,8 +40,8 @@ export interface OpenCounts {
 export type AccountOwner = Pick<SessionUser, 'id' | 'orgId'>;
 
 /**
- * The account of a user as the user sees it: keys, sessions, past events, and an export of
- * everything that is stored about the user.
+ * The account of a user as the user sees it: keys, sessions, past events, and an export of the
+ * stored data about the user.
  */
 @Injectable()
 export class OwnAccount {
@@ -115,10 +115,11 @@ export class OwnAccount {
   }
 
   /**
-   * Exports everything that the service stores about a user, as parts of one JSON document. Each
-   * part is read after a check that the session is still valid. The reads count toward the limit on
-   * the database connections and time of the user's organization. So no export can use up the
-   * connections that other users need.
+   * Exports what the service stores about a user, as parts of one JSON document. It leaves out
+   * secrets, memberships in SCIM groups, and the oldest rows of very long lists. Each part is read
+   * after a check that the session is still valid. The reads count toward the limit on the database
+   * connections and time of the user's organization. So no export can use up the connections that
+   * other users need.
    *
    * @throws DomainError unauthenticated if the session has ended or the account was removed. A read
    *   of a later part can throw it too

@@ -82,8 +82,9 @@ const NOTICED_TYPES: readonly AuditType[] = Object.keys(NOTICED) as NoticedType[
 
 /**
  * Further groups of event types that a search offers. `access` has the events by which a user
- * logged in or got access to a target. `notices` has the events of which the service notifies the
- * people concerned. `changes` has the acts of admins.
+ * logged in or got access to a target. `notices` has the enrollment of a first security key, and
+ * the events of which the service notifies the people concerned. `changes` has the events of the
+ * class `admin`, except operations of SCIM: acts of admins, users, the operator and the service.
  */
 const GROUPS = {
   notices: ['enrollment', ...NOTICED_TYPES],

@@ -2,9 +2,10 @@
  * Tombstones: rows that keep a user whom SCIM or an admin removed from joining the organization
  * again by a sign-in. There is one tombstone for each e-mail address that the user ever had, and
  * one for each identity (account at an identity provider). While there is a tombstone, a sign-in
- * with the address or identity creates no member, and binds neither of them to another SCIM record.
- * If SCIM gives the address to a user, it lifts the tombstone for this user alone (`lifted_for`).
- * An admin can delete every tombstone.
+ * with the address or identity creates no member. It also binds neither of them to another SCIM
+ * record, with the exception that {@link forbidsBinding} describes. If SCIM gives the address to a
+ * user, it lifts the tombstone for this user alone (`lifted_for`). An admin can delete every
+ * tombstone.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';

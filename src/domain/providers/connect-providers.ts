@@ -12,8 +12,9 @@ import { mayNameIssuer } from './tenancy.js';
 import type { UpstreamProvider } from './upstream-provider.js';
 
 /**
- * The configuration of the identity providers. Only a SAML provider needs `secrets`, because the
- * root secret encrypts the private keys by which this service signs and decrypts for SAML.
+ * The configuration of the identity providers. Only a SAML provider needs `secrets`. The root
+ * secret encrypts the private keys with which this service signs SAML requests, and authenticates
+ * the ids of these requests.
  */
 export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>;
 

@@ -20,9 +20,10 @@ export type ClientItself = StreamCaller;
 
 /**
  * Finds the application by its own token (of the client credentials grant) in a request. The token
- * must be for the resource of Shared Signals and have the scope of the route. If the token is bound
- * to a DPoP key or to a client certificate, the request must be made with this key or certificate.
- * No other token opens the route.
+ * must be for the resource of Shared Signals and have the scope of the route. If the route only
+ * reads, the scope {@link MANAGE_SCOPE} is enough too. If the token is bound to a DPoP key or to a
+ * client certificate, the request must be made with this key or certificate. No other token opens
+ * the route.
  *
  * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
  */

@@ -112,8 +112,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
 
   /**
    * Begins the look-up of a session or a SCIM token, before the rate limit of the request is
-   * decided. The look-ups of programs and applications wait for the rate limit, because they record
-   * the use of the token. For these the result is undefined.
+   * decided. The look-ups of programs and applications wait for the rate limit. That of a program
+   * records the use of the API token, and that of an application spends the DPoP proof of the
+   * request. For these the result is undefined.
    */
   override begin({ scheme, token }: PresentedToken, { session }: AuthRule): Begun | undefined {
     if (session === 'none' || session === 'program' || session === 'client') return undefined;

@@ -112,8 +112,8 @@ export interface IssuedCertificate {
 }
 
 /**
- * The error for a certificate without any principal. Such a certificate is not issued, because no
- * host would accept it.
+ * The error for a certificate without any principal. Such a certificate must not be issued, because
+ * some hosts accept a certificate with an empty list for every account (OpenSSH PROTOCOL.certkeys).
  */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 

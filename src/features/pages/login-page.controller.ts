@@ -124,8 +124,9 @@ function departureTo(slug: string, redirectTo: string, hint: string | undefined)
 }
 
 /**
- * Returns true if a page of another site opened this page, as the browser says in `Sec-Fetch-Site`
- * (Fetch Metadata). The value `none` means the address bar or a bookmark.
+ * Returns true if a page of another origin opened this page, as the browser says in
+ * `Sec-Fetch-Site` (Fetch Metadata). The other origin may belong to the same site (`same-site`).
+ * The value `none` means the address bar or a bookmark.
  */
 function isCrossSite(request: Request): boolean {
   const site = request.headers['sec-fetch-site'];

@@ -94,9 +94,10 @@ export async function openPool(
 }
 
 /**
- * Opens the pool for costly work, which is searches, lists and exports. Its limits are set by SQL
- * statements and not by start-up parameters, because PgBouncer does not pass start-up parameters
- * on. Parallel queries are off, so that a statement uses only one process of the database.
+ * Opens the pool for costly work, which is searches, lists and exports. The settings that only this
+ * pool has are set by SQL statements. They are no start-up parameters, as {@link TIMEOUTS} are,
+ * because PgBouncer does not pass start-up parameters on. Parallel queries are off, so that a
+ * statement uses only one process of the database.
  *
  * @param statementTimeout the time limit of each statement, in milliseconds
  * @throws the driver's error if the database cannot be reached
@@ -143,9 +144,10 @@ export function openMigrationConnection(
 }
 
 /**
- * Prepares a new connection of a pool without a {@link ConfirmationGate}. It removes the time
- * limits, switches the compilation of statements (JIT) off, and sets the isolation level. It also
- * lets the connection write audit rows.
+ * Prepares the connection of {@link openConfirmationConnection} or {@link openMigrationConnection}.
+ * It removes the time limits, switches the compilation of statements (JIT) off, and sets the
+ * isolation level. It also lets the connection write audit rows, because neither connection has a
+ * {@link ConfirmationGate}.
  */
 const ungated: Prepare = (client) =>
   client.query(`${NO_LIMITS}; ${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);

@@ -26,11 +26,12 @@ import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
 
 /**
- * Limits the requests of every route by its tier. It is the first guard of every route, so that a
- * refused request changes nothing. Its body is not read either, unless the limit is decided by the
- * statement of the handler or beside it (`AdmissionMoment`). A client is an IPv4 address, or an
- * IPv6 /64, which one subscriber has. Clients of one /48 share two more buckets: for failed
- * attempts, and for rows that they insert without a user or an authenticated client.
+ * Limits the requests of every route by its tier. A route with the tier `unlimited` has no limit.
+ * The guard is the first of every route, so that a refused request changes nothing. Its body is not
+ * read either, unless the limit is decided by the statement of the handler or beside it
+ * (`AdmissionMoment`). A client is an IPv4 address, or an IPv6 /64, which one subscriber has.
+ * Clients of one /48 share two more buckets: for failed attempts, and for rows that they insert
+ * without a user or an authenticated client.
  *
  * Unlike `@nestjs/throttler`, which counts a request in every tier, it counts a request in the tier
  * of its route only.

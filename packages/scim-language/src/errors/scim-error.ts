@@ -1,4 +1,4 @@
-/** The error types of RFC 7644 §3.12 that follow from a request alone, without the database. */
+/** The error types of RFC 7644 §3.12 that a SCIM server may use. */
 export type ScimErrorType =
   | 'invalidFilter'
   | 'invalidPath'

@@ -41,8 +41,8 @@ export interface StandInUser {
 export type StandInFault = 'none' | 'rate-limited' | 'secondary-limit' | 'bad-gateway' | 'hanging';
 
 /**
- * A text that every error of the stand-in contains. A test looks for it in answers of the service,
- * which must not pass texts of GitHub on to its clients.
+ * A text that the errors of a simulated failure ({@link StandInFault}) contain. A test looks for it
+ * in answers of the service, which must not pass texts of GitHub on to its clients.
  */
 export const PLANTED_TEXT = 'planted-github-text';
 

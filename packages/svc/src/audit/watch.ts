@@ -25,8 +25,8 @@ const PAGE = 1_000;
 
 /**
  * The number of checkpoints of a page that are proven and added, spread over the page. Each costs a
- * request, and the server answers one a second, so that the token would end before a log with a
- * checkpoint a minute was followed for a day.
+ * request, and the server answers about one a second. To prove all checkpoints of a day, of which
+ * there may be one a minute, would take longer than an admin token is valid.
  */
 const PROVEN = 50;
 
@@ -49,9 +49,9 @@ interface Proof {
 }
 
 /**
- * `svc audit watch`: adds the new checkpoints to a file, each after a proof that it extends the one
- * before. It stops at the first checkpoint that does not extend the one before, and does not add
- * it.
+ * `svc audit watch`: adds new checkpoints to a file, about {@link PROVEN} of each page, each after
+ * a proof that it extends the one before. The first checkpoint of a new file needs no proof. It
+ * stops at the first checkpoint that does not extend the one before, and does not add it.
  */
 export async function watch(
   args: readonly string[],

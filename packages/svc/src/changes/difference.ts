@@ -1,6 +1,7 @@
 /**
- * Describes the change of a text as a unified difference. Unchanged lines are not shown, because
- * they may contain secrets of the user.
+ * Describes the change of a text as a unified difference. Lines before the first change and after
+ * the last change are not shown, because they may contain secrets of the user. All lines between
+ * these two changes are shown as removed and added.
  *
  * @param name the path of the file as the user knows it
  */

@@ -29,7 +29,10 @@ export const GITHUB_TOKENS: readonly string[] = [
   'GITHUB_ENTERPRISE_TOKEN',
 ];
 
-/** The variables that lead to further credentials: keys in an agent, and passwords of git. */
+/**
+ * The variables that lead to further credentials: keys in an agent, passwords of git, and logins of
+ * Docker.
+ */
 const FURTHER: readonly string[] = [
   'SSH_AUTH_SOCK',
   'SSH_AGENT_PID',

@@ -5,9 +5,9 @@ import type { PrivateFolder } from './private-folder.js';
 export interface CliConfig {
   /** The server that commands use without `--server`. */
   readonly server?: string;
-  /** Every server to which the user has logged in. */
+  /** Every server to which the user has logged in, or that `svc use` has chosen. */
   readonly servers?: readonly string[];
-  /** The recorded states of `svc setup`, one for each tool. */
+  /** The records of `svc setup` by their names: the states of tools, and further facts. */
   readonly setup?: Readonly<Record<string, unknown>>;
 }
 

@@ -45,7 +45,9 @@ interface TokenAnswer {
 /**
  * Stores the token of an answer, with the user's name that `/oauth/userinfo` gives.
  *
- * @throws CliFailure with status 4 if the server refuses, or gives fewer scopes than were requested
+ * @throws CliFailure with status 4 if the server refuses, or if a login with `--admin` gets no
+ *   token with the scope `svc:admin`; with status 1 if the refusal is due to a wrong clock, or if
+ *   the token is not bound to the DPoP key
  */
 export async function storeToken(parts: LoginParts, answer: PlainAnswer): Promise<StoredToken> {
   const { folder, kind } = parts;

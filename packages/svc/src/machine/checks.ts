@@ -45,7 +45,8 @@ export function checkNode(): Finding {
 }
 
 /**
- * Checks that a shell finds the `svc` command in its PATH, because ssh and git run it by its name.
+ * Checks that a shell finds the `svc` command in its PATH, because users type its name, and so do
+ * the commands that messages advise. ssh and git run it by its full path.
  */
 export function checkPath(): Finding {
   const found = findOnPath('svc');

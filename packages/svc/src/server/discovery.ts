@@ -6,7 +6,7 @@ import { send, type PlainAnswer } from './transport.js';
 /** The longest wait for the metadata of a server, in milliseconds. */
 const TIMEOUT = 10_000;
 
-/** The metadata of an authorization server (RFC 8414 §3), as far as it is read. */
+/** The metadata of an authorization server (RFC 8414 §2), as far as it is read. */
 interface Metadata {
   readonly issuer?: unknown;
   readonly grant_types_supported?: unknown;

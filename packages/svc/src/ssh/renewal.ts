@@ -65,9 +65,10 @@ export function sshNote(context: CommandContext): SshNote {
 const PATIENCE = TOOL_TIMEOUT + 250;
 
 /**
- * Makes sure that a valid certificate for all hosts is stored. A certificate that ends within 10
- * minutes is renewed. If the server cannot be reached, the old certificate is kept as long as it is
- * valid. If several processes need a new one, only one asks the server.
+ * Makes sure that a valid certificate for all hosts is stored. A certificate that expires soon is
+ * renewed, unless the login ends so soon that a new one would not be valid for longer. If the
+ * server cannot be reached, the old certificate is kept as long as it is valid. If several
+ * processes need a new one, only one asks the server.
  *
  * @throws CliFailure if no valid certificate can be had
  */

@@ -12,7 +12,7 @@ export const MOST_ASSIGNMENTS = 1000;
 
 /**
  * The greatest age of the last touch of a security key, in seconds, that a condition can allow. It
- * is one day, because no session lasts longer.
+ * is one day. A greater age would have no effect, because every session is shorter.
  */
 export const LONGEST_AGE = 86_400;
 

@@ -26,7 +26,7 @@ export function readCursor(cursor: string): AuditPlace | undefined {
 
 /**
  * Checks that PostgreSQL accepts the time. A valid `Date` is not enough, because `Date` reads
- * February 30 as March 1, and because PostgreSQL has no year 0.
+ * February 30 as a day in March, and because PostgreSQL has no year 0.
  */
 function isTime(at: string): boolean {
   const time = new Date(at);

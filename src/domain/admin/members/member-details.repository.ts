@@ -4,7 +4,11 @@ import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most items of each kind that the record of a member lists: the newest ones. */
+/**
+ * The most sessions, applications and GitHub tokens that the record of a member lists: the newest
+ * ones. It is also the most applications that the member registered, of which those with the lowest
+ * ids are listed. Security keys are always listed in full.
+ */
 export const MOST_LISTED = 50;
 
 /** The number of certificates that the record of a member lists: the latest ones. */

@@ -126,8 +126,8 @@ export class OrganizationDomains {
 
   /**
    * Returns the token that the DNS record of a domain must contain. If the domain has none, the
-   * token is made now. A domain has none if the operator once assigned it, or if an earlier version
-   * of the service made it as a primary domain.
+   * token is made now. A domain has none if the organization first got it from the operator, or if
+   * an earlier version of the service made it as a primary domain.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

@@ -40,9 +40,9 @@ export interface AccountNotice {
 }
 
 /**
- * Writes a notice of an event for each person who must know of the event. There is one exception:
- * the first person of an organization, who became its admin by the own sign-in, gets no notice of
- * that promotion. No row of a user is locked.
+ * Writes a notice of an event for each person who must know of the event. There is one exception: a
+ * user who became an admin by the own sign-in, such as the first person of an organization, gets no
+ * notice of that promotion. No row of a user is locked.
  */
 export async function notePeople(tx: EntityManager, event: NoticedEvent): Promise<void> {
   const { type, auditId, actorId, subjectId, orgId, name = null, program } = event;

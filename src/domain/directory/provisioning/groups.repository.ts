@@ -85,8 +85,9 @@ async function readGroup(
 }
 
 /**
- * Returns true if one of the ids is that of a group of the organization. A write that adds such an
- * id as a member is refused, because groups cannot be members.
+ * Returns true if one of the ids is that of a group of the organization. A group cannot be a
+ * member. So a write that adds such an id is refused, or the id is left out if the write also ends
+ * access.
  */
 export async function hasGroup(
   tx: EntityManager,

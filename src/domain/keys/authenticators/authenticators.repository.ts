@@ -150,8 +150,8 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Stores the signature counter of an assertion (WebAuthn §7.2 step 22), by which a copied key is
-   * noticed. The counter must be higher than before, or stay at zero for a key without a counter.
+   * Stores the signature counter of an assertion (WebAuthn Level 2 §7.2 step 21), by which a copied
+   * key is noticed. The counter must be higher than before, or stay at zero for a key without a counter.
    * One conditional statement decides, so that if two copies of a key send the same count, one is
    * refused.
    *

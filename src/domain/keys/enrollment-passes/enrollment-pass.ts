@@ -27,13 +27,17 @@ export interface GivenPass {
  * a pass.
  */
 export interface DemandedPass {
-  /** The id of the admin who gave the pass; null for the operator of the service. */
+  /**
+   * The id of the admin who gave the pass. It is null if the operator of the service gave the pass,
+   * or if the service demands a pass that was not given yet.
+   */
   readonly createdBy: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
   /**
-   * True if the pass was withdrawn, so that its secret is not accepted any more. The user needs
-   * another pass.
+   * True if no secret is stored, so that no pass is accepted. An admin withdrew the pass, the
+   * account was deactivated, its credentials were revoked, the database lost commits, or no pass
+   * was given yet. The user needs another pass.
    */
   readonly isWithdrawn: boolean;
   /** True for a pass that has expired. The user needs another pass. */

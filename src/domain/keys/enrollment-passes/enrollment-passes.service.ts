@@ -52,8 +52,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Withdraws the re-enrollment pass of a member. The member cannot enroll a key until an admin
-   * gives another pass.
+   * Withdraws the re-enrollment pass of a member. The member cannot enroll a key until an admin or
+   * the operator gives another pass, or an admin decides that the member needs none.
    *
    * @throws DomainError admin_required, not_found (also without a valid pass), own_account
    */

@@ -59,8 +59,10 @@ export class ApplicationNotices {
   }
 
   /**
-   * Lists the logout notices that could not be sent to an application (dead letters). @throws
-   * DomainError not_found, admin_required
+   * Lists the logout notices that could not be sent to an application (dead letters), with the
+   * statistics of its notices.
+   *
+   * @throws DomainError not_found, admin_required
    */
   async list(manager: ApplicationManager, id: string): Promise<NoticesOfClient> {
     const application = await this.managedApplications.find(manager, id);

@@ -49,8 +49,9 @@ export class EndedClients implements OnApplicationBootstrap, BackgroundProvider 
   }
 
   /**
-   * Deletes the rows of every ended client, except rows that other transactions have locked. A
-   * client whose rows cannot be deleted now does not keep those of the other clients.
+   * Deletes the rows of every ended client, except rows that other transactions have locked. If the
+   * rows of one client cannot be deleted now, the rows of the other clients are deleted all the
+   * same.
    *
    * @throws the first fault, after the rows of the other clients are deleted
    */

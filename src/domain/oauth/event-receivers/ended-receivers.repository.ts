@@ -29,8 +29,8 @@ interface PausedReceiver {
 const security = new Logger('security');
 
 /**
- * Pauses the event receivers whose URL a former admin set, so that no former admin still gets the
- * audit log. A paused receiver keeps its position in the audit log, and another admin can resume
+ * Pauses the event receivers for which a former admin vouched last: the admin created the receiver,
+ * set its URL or header, or resumed it. So no former admin still gets the audit log. A paused receiver keeps its position in the audit log, and another admin can resume
  * it. An audit event and a log line name each receiver.
  */
 export class EventReceiverRevocation implements Revocable {
@@ -59,7 +59,7 @@ export class EventReceiverRevocation implements Revocable {
     return withoutZeros({ event_receivers: await this.#pause(tx, ofUsers, cause) });
   }
 
-  /** Counts the enabled receivers whose URL a user set. */
+  /** Counts the enabled receivers for which a user vouched last. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ receivers: number }>(tx)`
       SELECT count(*)::int AS receivers FROM event_receivers r WHERE r.address_by = ${id} AND r.status = 'enabled'`;

@@ -131,7 +131,8 @@ export interface TakenEvents extends TakenRow {
 }
 
 /**
- * The SQL condition that the admin who set the URL of a receiver `r` may still read the log.
+ * The SQL condition that the admin who last created or resumed a receiver `r`, or set its URL or
+ * header, may still read the log.
  * Usually a receiver is paused when the admin loses access. This second check reads the user's row,
  * in case the receiver was not paused.
  */

@@ -117,8 +117,8 @@ export async function insertReceiver(tx: EntityManager, receiver: NewReceiver): 
 }
 
 /**
- * Lists the enabled receivers whose URL a user set. They are paused when the user is not an admin
- * any more.
+ * Lists the enabled receivers for which a user vouched last: the user created the receiver, set its
+ * URL or header, or resumed it. They are paused when the user is not an admin any more.
  */
 export function listReceiversOfAdmin(
   tx: EntityManager,

@@ -15,8 +15,8 @@ export interface ResourceOwner {
    */
   readonly hardwareVerified: boolean;
   /**
-   * The id of the security key that verified the user last; null for a session of certification
-   * test mode.
+   * The id of the security key that opened the session; null for a session of certification test
+   * mode. If the user later touches another key in the session, the id stays the same.
    */
   readonly authenticatorId: string | null;
   readonly hardwareAaguid: string | null;

@@ -14,9 +14,9 @@ export interface DueClient {
 }
 
 /**
- * The state of a client by the result of the last notice to it. `taking`: the client accepted it.
- * `untried`: no result is known. `failing`: the client did not accept it. Clients are served in
- * this order.
+ * The state of a client. `taking`: the client accepted the last notice from this sender or, if this
+ * sender remembers none, a notice in the last 30 days. `untried`: no result is known. `failing`: the
+ * client did not accept the last notice from this sender. Clients are served in this order.
  */
 export type Standing = 'taking' | 'untried' | 'failing';
 
@@ -41,8 +41,8 @@ export interface LaneLimits {
   readonly most: number;
   readonly ofTenant: number;
   /**
-   * The limit for one client. Until the client has accepted a notice from this sender, the limit is
-   * 1.
+   * The limit for a client that accepted the last notice from this sender. For every other client
+   * the limit is 1.
    */
   readonly ofClient: number;
   /**

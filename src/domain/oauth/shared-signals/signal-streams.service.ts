@@ -145,7 +145,7 @@ export class SignalStreams {
   /**
    * Changes the state of a stream, such as from enabled to paused.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found, unauthenticated
    */
   setStatus(
     { owner, streamId, origin }: StreamRequest,
@@ -160,9 +160,10 @@ export class SignalStreams {
   }
 
   /**
-   * Deletes a stream, with the events that are not sent yet.
+   * Deletes a stream. Its events that are not sent yet are never sent, and a clean-up deletes them
+   * later.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found, unauthenticated
    */
   remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
     return this.#change(owner, async (tx) => {
@@ -192,7 +193,7 @@ export class SignalStreams {
    * Adds a person to a stream, or removes a person from it. The call also succeeds for a person who
    * does not exist, so that a receiver cannot find out which people exist.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found, unauthenticated
    */
   setSubject(
     { owner, streamId, origin }: StreamRequest,

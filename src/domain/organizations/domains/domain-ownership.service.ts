@@ -38,7 +38,10 @@ import {
   type OrganizationDomain,
 } from './organization-domains.repository.js';
 
-/** The most domains that an organization can have in addition to its primary domain. */
+/**
+ * The most domains that an organization can have in addition to its primary domain and the domains
+ * that the operator assigned.
+ */
 export const MOST_DOMAINS = 10;
 
 /** An act of an admin on a domain of the organization. */

@@ -11,8 +11,10 @@ const DAY = 24 * HOUR;
 const FAULTS_FORGIVEN = 7 * DAY;
 
 /**
- * The states of a domain. `pending`: not proven yet. `failing`: verified, but the last checks did
- * not find the record. `unverified`: it was proven once, and then lost its record.
+ * The states of a domain. `verified`: the organization owns it. `pending`: the organization never
+ * owned it. `failing`: the organization owns it, but the last checks did not find the record.
+ * `unverified`: the organization owned it once, and then lost it, for example because the record
+ * was missing, or because another organization proved the domain.
  */
 export type DomainState = 'verified' | 'pending' | 'failing' | 'unverified';
 

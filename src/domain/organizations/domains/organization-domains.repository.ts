@@ -16,8 +16,8 @@ export interface OrganizationDomain {
   readonly domain: string;
   readonly isPrimary: boolean;
   /**
-   * The token in the DNS record. Null for a domain that the operator assigned, and for a primary
-   * domain of an earlier version.
+   * The token in the DNS record. Null for a primary domain of an earlier version, and for a domain
+   * that the organization did not have when the operator assigned it.
    */
   readonly token: string | null;
   /**

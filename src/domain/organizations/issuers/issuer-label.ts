@@ -1,8 +1,9 @@
 import { RESERVED_LABELS } from './reserved-labels.js';
 
 /**
- * Matches the label of an issuer: the first part of its host name (RFC 1035 §2.3.1), with 3 to 63
- * characters. `--` as the third and fourth character is reserved for A-labels (RFC 5890 §2.3.1).
+ * Matches the label of an issuer: the first part of its host name (RFC 1123 §2.1), with 3 to 63
+ * characters. A label with `--` as its third and fourth character is reserved, because A-labels
+ * have this form (RFC 5890 §2.3.1).
  */
 const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/;
 

@@ -35,7 +35,7 @@ export class RequestIds {
   }
 
   /**
-   * Makes the id of an authentication request to a provider. It has the form of an NCName (XML
+   * Makes the id of an authentication request to a provider. It has the form of an xs:ID (XML
    * Schema 2 §3.3.8), as SAML demands.
    */
   make(provider: string): string {

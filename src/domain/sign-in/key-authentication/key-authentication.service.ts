@@ -64,8 +64,9 @@ export class KeyAuthentication {
    * is renewed, and the token stays.
    *
    * @returns the new session, or undefined if the present session stays
-   * @throws DomainError assertion_rejected, account_inactive, sign_in_refused and sign_in_required
-   *   (all audited), unauthenticated
+   * @throws DomainError assertion_rejected, account_inactive, sign_in_refused and sign_in_required.
+   *   These are audited, except assertion_rejected for a credential that cannot be parsed and for a
+   *   key that was removed during the login. It also throws unauthenticated, which is not audited
    */
   async logIn(
     presented: PresentedAssertion,

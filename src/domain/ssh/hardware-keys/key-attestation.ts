@@ -26,7 +26,7 @@ const APPLICATION = 'ssh:';
  */
 const VERIFICATION_REQUIRED = 3;
 
-/** The labels of a COSE_Key (RFC 9053 §7): the fields of a public key in the encoding of FIDO. */
+/** The labels of a COSE_Key (RFC 9052 §7.1, RFC 9053 §7): the fields of a public key of FIDO. */
 const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const P256 = { keyType: 2, algorithm: ES256, curve: 1 } as const;
 const ED25519 = { keyType: 1, algorithm: -8, curve: 6 } as const;

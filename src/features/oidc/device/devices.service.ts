@@ -192,7 +192,8 @@ export class Devices {
 
   /**
    * Refuses a device. No new touch of the key is needed, because a refusal gives no access.
-   * @throws DomainError as {@link Devices.approve}
+   * @throws DomainError unauthenticated without a session, not_found for a wrong code, and the
+   *   errors of {@link Devices.find}
    */
   async refuse(token: string | undefined, typed: string): Promise<void> {
     await this.#findFor(token, typed);

@@ -74,9 +74,9 @@ export async function findAccount(
 }
 
 /**
- * Creates the grant of an authorization request, with exactly the access that the request asks for.
- * Each authorization has its own grant, so that revoking the grant of a stolen code ends no other
- * token.
+ * Creates the grant of an authorization request. It has the access that the request asks for,
+ * without the scopes of this service that the user may not get. Each authorization has its own
+ * grant, so that revoking the grant of a stolen code ends no other token.
  *
  * @param asksForLogin resolves to true if the OAuth library will show the login page
  * @returns undefined if the user must first log in, consent or touch the key, or if the client

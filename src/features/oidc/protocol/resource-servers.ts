@@ -68,9 +68,10 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 
 /**
  * Returns the resource server of a resource indicator (RFC 8707 §2), with the scopes that the
- * client registered. Any https URL, and any http URL with a loopback host, is accepted, with two
- * exceptions. A URL of this server is refused, because our APIs accept only tokens of `svc-cli`.
- * The audience of tokens for AWS is refused, because applications must not get such tokens.
+ * client registered. Any https URL, and any http URL with a loopback host, is accepted, with three
+ * exceptions. A URL of this server is refused, because the tokens for our own APIs are issued in
+ * another way. The audience of tokens for AWS is refused, because applications must not get such
+ * tokens. A URL with a user name or a password is refused.
  *
  * @throws InvalidTarget for any other resource
  */

@@ -48,7 +48,8 @@ export interface ScimQuery {
  * @param others the schemas that are searched together with this one. Their attributes are allowed,
  *   but no resource of this schema has a value for them (RFC 7644 §3.4.2.1).
  * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path; invalid_cursor
- *   for a cursor that is no text, and invalid_count for a count beside a cursor (RFC 9865 §2.1)
+ *   for a cursor that is no text, and invalid_count for a malformed count in a request with a
+ *   cursor (RFC 9865 §2.1)
  */
 export function readQuery(
   raw: QueryFields,

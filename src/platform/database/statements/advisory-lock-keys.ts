@@ -1,15 +1,22 @@
 /**
- * The keys of PostgreSQL's advisory locks, in one list so that no two purposes share a key. A lock
- * belongs to a session of the database and is released with it, even if the process is killed.
+ * The fixed keys of PostgreSQL's advisory locks, in one list, so that no key gets a second meaning
+ * by mistake. A lock belongs to a session of the database or to a transaction, and is released when
+ * that ends, even if the process is killed.
  */
 export const ADVISORY_LOCKS = {
   /** The process that runs the migrations has this lock. Other replicas that start wait for it. */
   migrations: 7_301_001,
   /** The process that supervises an embedded server has this lock until the process ends. */
   embeddedServer: 7_301_002,
-  /** A start has this lock while it registers the SSH certificate authority of this deployment. */
+  /**
+   * A transaction has this lock if it registers the SSH certificate authority of this deployment at
+   * a start, or moves the serial numbers of certificates forward.
+   */
   sshAuthority: 7_301_003,
-  /** The replica that deletes expired rows has this lock; other replicas skip the deletion. */
+  /**
+   * The replica that deletes expired rows has this lock; other replicas skip the deletion. The
+   * operator's command `archive` has it too, so that no event is deleted while it copies a month.
+   */
   cleanUp: 7_301_004,
   /**
    * The replica that checks the DNS proofs of domains has this lock; other replicas skip the check.

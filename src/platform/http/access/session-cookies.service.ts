@@ -65,8 +65,8 @@ export class SessionCookies {
   }
 
   /**
-   * Returns the session token of a request; undefined if there is none, or if the request has two
-   * different tokens.
+   * Returns the session token of a request, from the one cookie that counts (see the class). It is
+   * undefined if that cookie is missing, or is sent twice with different values.
    */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);

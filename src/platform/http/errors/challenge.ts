@@ -3,8 +3,9 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from './error-formats.js';
 
 /**
- * Returns the value of the header `WWW-Authenticate` for an error (RFC 6750 §3, RFC 9449 §7.1). A
- * client that presented no token gets only the scheme, without an error code.
+ * Returns the value of the header `WWW-Authenticate` for an error (RFC 6750 §3, RFC 9449 §7.1). For
+ * an error without a challenge, such as that of a client that presented no token, it has only the
+ * scheme and the URL of the metadata, and no error code.
  *
  * @param metadata the URL of the metadata of a protected resource (RFC 9728 §5.1); undefined if
  *   OAuth does not protect the route

@@ -109,8 +109,8 @@ export class ErrorRenderer {
   }
 
   /**
-   * Sets the headers that an error has in every format: `WWW-Authenticate` for a 401, and
-   * `Retry-After`.
+   * Sets the headers that an error has in every format: `Retry-After`, and `WWW-Authenticate` for a
+   * 401 and for any other error with a challenge, such as insufficient_scope (403).
    */
   #setHeaders(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     if (error.status === 401 || error.challenge !== undefined) {

@@ -125,8 +125,8 @@ export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies Auth
 export type AdmissionMoment = 'first' | 'within' | 'beside';
 
 /**
- * The name of a tier of the rate limit. A route belongs to one tier; `platform/rate-limit` has the
- * rate of each.
+ * The name of a tier of the rate limit. A route belongs to one tier, or is `unlimited`, which means
+ * that it has no rate limit. `platform/rate-limit` has the rate of each tier.
  */
 export type TierName = 'authentication' | 'issuance' | 'general';
 

@@ -42,7 +42,7 @@ export interface ParseErrorOptions {
   readonly onRawResponse: (status: number, method?: string) => void;
   /**
    * Returns true after the stop of the service has begun. From then on, each response closes its
-   * connection. Without this function, the service never stops.
+   * connection. If this function is left out, the stop counts as not begun.
    */
   readonly isStopping?: () => boolean;
 }

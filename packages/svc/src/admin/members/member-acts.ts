@@ -12,13 +12,15 @@ interface MemberAct {
   /** The last segment of the path in the API, such as `promote`. */
   readonly route: string;
   /**
-   * The name of the act in the field `ending` of the API, which counts what each act ends;
-   * undefined if the act ends nothing.
+   * The name of the act in the field `ending` of the API, which counts what an act ends; undefined
+   * if the field does not have the act.
    */
   readonly ends?: 'deactivate' | 'revoke_credentials' | 'remove';
   /**
-   * The rights that the act takes away from the member. The API tokens and event receivers of the
-   * member end with these rights. Undefined if the act takes away none.
+   * The rights that the act takes away from the member. If all access is lost, the API tokens of
+   * the member end at once. If only the role is lost, they end after 7 days, or at once if they can
+   * only rotate. In both cases the event receivers of the member are paused. Undefined if the act
+   * takes away no rights.
    */
   readonly endOfAdmin?: EndOfAdmin;
   readonly effects: readonly string[];

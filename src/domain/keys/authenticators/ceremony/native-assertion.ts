@@ -63,8 +63,8 @@ export function verifyNativeAssertion(
 }
 
 /**
- * Checks steps 10 to 13 of WebAuthn §7.2: the type, the challenge and the origin. It refuses the
- * use of token binding, because the service does not support it.
+ * Checks steps 11 to 14 of WebAuthn Level 2 §7.2: the type, the challenge, the origin and the token
+ * binding. It refuses the use of token binding, because the service does not support it.
  */
 function checkClientData(
   { type, challenge, origin, tokenBinding }: ClientData,
