@@ -55,8 +55,8 @@ export function readMemberCursor(cursor: string): MemberPlace | undefined {
 }
 
 /**
- * Checks that PostgreSQL accepts a day, because `Date` accepts more: it reads February 30 as a day in
- * March, and PostgreSQL has no year 0.
+ * Checks that PostgreSQL accepts a day, because `Date` accepts more: it reads February 30 as a day
+ * in March, and PostgreSQL has no year 0.
  */
 function isDay(value: string): boolean {
   if (value === '-infinity') return true;

@@ -151,9 +151,9 @@ export class AuthenticatorsRepository implements Revocable {
 
   /**
    * Stores the signature counter of an assertion (WebAuthn Level 2 §7.2 step 21), by which a copied
-   * key is noticed. The counter must be higher than before, or stay at zero for a key without a counter.
-   * One conditional statement decides, so that if two copies of a key send the same count, one is
-   * refused.
+   * key is noticed. The counter must be higher than before, or stay at zero for a key without a
+   * counter. One conditional statement decides, so that if two copies of a key send the same count,
+   * one is refused.
    *
    * @returns `stuck` for a counter that is not higher, `gone` for a key that was removed meanwhile
    */

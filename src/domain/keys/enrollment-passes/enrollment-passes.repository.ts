@@ -165,8 +165,8 @@ export class EnrollmentPassesRepository implements Revocable {
 
   /**
    * Makes the next enrollment of a user need a re-enrollment pass, which only an admin or the
-   * operator of the service can give. For that it adds a row without a secret. If the user has a row already, that row stays as it
-   * is.
+   * operator of the service can give. For that it adds a row without a secret. If the user has a
+   * row already, that row stays as it is.
    */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`

@@ -30,8 +30,9 @@ const security = new Logger('security');
 
 /**
  * Pauses the event receivers for which a former admin vouched last: the admin created the receiver,
- * set its URL or header, or resumed it. So no former admin still gets the audit log. A paused receiver keeps its position in the audit log, and another admin can resume
- * it. An audit event and a log line name each receiver.
+ * set its URL or header, or resumed it. So no former admin still gets the audit log. A paused
+ * receiver keeps its position in the audit log, and another admin can resume it. An audit event and
+ * a log line name each receiver.
  */
 export class EventReceiverRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.eventReceivers;

@@ -15,8 +15,8 @@ export interface DueClient {
 
 /**
  * The state of a client. `taking`: the client accepted the last notice from this sender or, if this
- * sender remembers none, a notice in the last 30 days. `untried`: no result is known. `failing`: the
- * client did not accept the last notice from this sender. Clients are served in this order.
+ * sender remembers none, a notice in the last 30 days. `untried`: no result is known. `failing`:
+ * the client did not accept the last notice from this sender. Clients are served in this order.
  */
 export type Standing = 'taking' | 'untried' | 'failing';
 
