@@ -32,7 +32,7 @@ import {
 } from './reach-of-people.repository.js';
 import { eventsOf, type RuleAct, type RuleChange } from './rule-audit.js';
 import {
-  isSame,
+  isSameRule,
   peopleOf,
   previewChange,
   type AskedChange,
@@ -366,9 +366,7 @@ export class AccessRules {
       const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
       const after = await this.#found(tx, act.admin, ref);
       const isChanged =
-        before.access !== rule.access ||
-        !isSame(before.conditions, rule.conditions) ||
-        changed.assigned.length + changed.removed.length > 0;
+        !isSameRule(before, rule) || changed.assigned.length + changed.removed.length > 0;
       if (isChanged) await this.#record(tx, act, { change: 'rule', before, after, ...changed });
       return { target: after, assignments: await listAssignments(tx, after) };
     });

@@ -1,8 +1,8 @@
-import { isDeepStrictEqual as isEqual } from 'node:util';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { Assigned, AssignmentChange } from './assignments.repository.js';
+import { isSameRule } from './rule-preview.js';
 import { refOf, type Rule, type Target } from './target.js';
 
 /**
@@ -39,7 +39,7 @@ export function eventsOf(
 ): AuditEvent[] {
   const { kind, name } = after;
   // A group of hosts whose new name was that of an earlier group takes the rule of that group.
-  const isOtherRule = before !== undefined && !isEqual(ruleOf(before), ruleOf(after));
+  const isOtherRule = before !== undefined && !isSameRule(before, after);
   const details = {
     target: { kind, name, id: refOf(after).id },
     change,

@@ -12,7 +12,13 @@ import {
   type ListedPerson,
   type PeopleOfRule,
 } from './reach-of-people.repository.js';
-import { notRecalled, type NotRecalled, type Target, type WantedRule } from './target.js';
+import {
+  notRecalled,
+  type NotRecalled,
+  type Rule,
+  type Target,
+  type WantedRule,
+} from './target.js';
 
 /** A preview names at most this many people who gain a target, and at most as many who lose it. */
 export const MOST_NAMED = 50;
@@ -183,10 +189,15 @@ function narrower(before: Conditions, after: Conditions): Conditions | undefined
   return isNarrower ? after : undefined;
 }
 
+/** Returns true if two rules are the same, apart from the people and groups that are assigned. */
+export function isSameRule(one: Rule, other: Rule): boolean {
+  return one.access === other.access && isSame(one.conditions, other.conditions);
+}
+
 /**
  * Returns true if two rules have the same conditions: touch age, key models and user verification.
  */
-export function isSame(one: Conditions, other: Conditions): boolean {
+function isSame(one: Conditions, other: Conditions): boolean {
   return (
     one.touchWithinSeconds === other.touchWithinSeconds &&
     one.models === other.models &&
