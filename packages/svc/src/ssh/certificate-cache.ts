@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isValidAt, readCertificate, type SshCertificate } from '@svc/openssh';
+import type { Terminal } from '../terminal/terminal.js';
 
 /** The paths of the files for SSH in the folder with the secrets for one server. */
 export const SSH_FILES = {
@@ -144,9 +145,17 @@ export function lacksGroup(folder: string, now: number, host: string): boolean {
   return certificate !== undefined && isUsableAt(certificate, now);
 }
 
-/** Returns the line that says how to get the groups that a certificate for a host lacks. */
-export function touchLine(host: string): string {
-  return `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`;
+/** Says how to get the groups that the certificate for a host lacks, if it lacks any. */
+export function tellOfTouch(
+  terminal: Pick<Terminal, 'warn'>,
+  folder: string,
+  now: number,
+  host: string | undefined,
+): void {
+  if (host === undefined || !lacksGroup(folder, now, host)) return;
+  terminal.warn(
+    `svc: Some logins of ${host} need a touch of your security key first; run: svc ssh cert ${host}`,
+  );
 }
 
 /** Returns true if a stored certificate is valid now for a host, even if it expires soon. */

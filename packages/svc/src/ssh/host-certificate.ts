@@ -23,7 +23,7 @@ import {
   LACKS_GROUP,
   lacksGroup,
   SSH_FILES,
-  touchLine,
+  tellOfTouch,
 } from './certificate-cache.js';
 import {
   askForCertificate,
@@ -51,10 +51,12 @@ export async function check(
     const server = context.server();
     const folder = context.folder(server);
     const name = hostName(host);
-    const read = () => (name === undefined ? undefined : folder.read(hostFile(name)));
-    const before = read();
+    const before = lineFor(folder, name);
     await ensureCertificateFor(context, server, host);
-    if (process.stderr.isTTY || read() !== before) tellOfTouch(context, server, name);
+    const { terminal } = context;
+    if (terminal.isWatched || lineFor(folder, name) !== before) {
+      tellOfTouch(terminal, folder.path, now(), name);
+    }
     // The exit also ends a renewal that still runs: the old certificate is valid, so the SSH login
     // does not wait for a new one.
     return process.exit(0);
@@ -129,7 +131,7 @@ export async function renewCertificates(
   const folder = context.folder(server);
   const host = hostName(text);
   await forAllHosts(host, () => folder.withLock('ssh', () => renew(context, server, folder)));
-  if (host === undefined || folder.read(hostFile(host)) === undefined) return;
+  if (host === undefined || lineFor(folder, host) === undefined) return;
   await renewForHost(context, server, host, () => false);
 }
 
@@ -195,7 +197,9 @@ async function withTouch(
     await act();
   } catch (error) {
     if (!(error instanceof TouchNeeded)) throw error;
-    if (!canTouch(context)) {
+    // `ssh` gives this process no standard input, but a person who sees standard error can touch
+    // the key in the browser.
+    if (!context.terminal.isWatched) {
       throw new CliFailure(error.message, `Run: svc ssh cert ${host}`, STATUS.notLoggedIn);
     }
     await touch(context, server, error.challenge);
@@ -208,21 +212,24 @@ async function withTouch(
  * one, and then for another certificate. If no person can touch the key, or the touch fails, it
  * only says so, because the certificate opens the other groups of the host.
  *
+ * @param isNew true if the certificate was stored by this command
  * @throws CliFailure if no valid certificate is left
  */
 export async function touchForGroups(
   context: CommandContext,
   server: string,
   host: string,
+  isNew: boolean,
 ): Promise<void> {
   const { terminal } = context;
-  const isLacking = () => lacksGroup(context.folder(server).path, now(), host);
+  const { path } = context.folder(server);
+  const isLacking = () => lacksGroup(path, now(), host);
   if (!isLacking()) return;
   try {
     // The rule may have changed since the certificate was stored.
-    await renewForHost(context, server, host, () => false);
+    if (!isNew) await renewForHost(context, server, host, () => false);
+    if (!terminal.isAttended) return tellOfTouch(terminal, path, now(), host);
     if (!isLacking()) return;
-    if (!terminal.isAttended) return terminal.warn(touchLine(host));
     await touch(context, server, ANY_TOUCH);
     await ensureCertificateFor(context, server, host);
   } catch (error) {
@@ -236,25 +243,13 @@ export async function touchForGroups(
   );
 }
 
-/** Says that the certificate for a host lacks a group that demands a touch, if that is so. */
-export function tellOfTouch(
-  context: CommandContext,
-  server: string,
-  host: string | undefined,
-): void {
-  if (host === undefined || !lacksGroup(context.folder(server).path, now(), host)) return;
-  context.terminal.warn(touchLine(host));
+/** Returns the line of the stored certificate for a single host; undefined if there is none. */
+export function lineFor(folder: PrivateFolder, host: string | undefined): string | undefined {
+  return host === undefined ? undefined : folder.read(hostFile(host));
 }
 
-/**
- * Returns true if a person can be asked for a touch. `ssh` gives this process no standard input,
- * but a person who sees standard error can touch the key in the browser.
- */
-function canTouch({ terminal }: CommandContext): boolean {
-  return process.stderr.isTTY && !terminal.isJson;
-}
-
-async function touch(
+/** Lets the user touch the security key in the browser, in a new login. */
+export async function touch(
   context: CommandContext,
   server: string,
   challenge: StepUpChallenge,

@@ -5,8 +5,13 @@ import { now } from '../../program/clock.js';
 import { parseArguments } from '../../program/arguments.js';
 import { CliFailure, usageFailure } from '../../program/failure.js';
 import { localTime, tableLines } from '../../terminal/table.js';
-import { certificateIn, hostFile, hostName, lacksGroup } from '../certificate-cache.js';
-import { ensureCertificateFor, renewCertificates, touchForGroups } from '../host-certificate.js';
+import { certificateIn, hostName, lacksGroup } from '../certificate-cache.js';
+import {
+  ensureCertificateFor,
+  lineFor,
+  renewCertificates,
+  touchForGroups,
+} from '../host-certificate.js';
 import { withLogin } from './host-login.js';
 import { recheck } from '../revocation-check.js';
 import { storedCertificate } from '../stored-certificate.js';
@@ -33,11 +38,13 @@ async function show(
 ): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);
+  const host = hostName(text);
+  const before = lineFor(folder, host);
   if (isForced) await renewCertificates(context, server, text);
   await ensureCertificateFor(context, server, text);
-  const host = hostName(text);
-  if (host !== undefined) await touchForGroups(context, server, host);
-  const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
+  const isNew = lineFor(folder, host) !== before;
+  if (host !== undefined) await touchForGroups(context, server, host, isNew);
+  const ofHost = certificateIn(lineFor(folder, host) ?? '');
   const isLacking = host !== undefined && lacksGroup(folder.path, now(), host);
   print(context, ofHost ?? storedCertificate(folder), isLacking);
 }

@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs';
 import type { CommandContext } from '../../command/command-context.js';
+import { now } from '../../program/clock.js';
 import { CliFailure, STATUS, usageFailure } from '../../program/failure.js';
 import { nearestWord } from '../../program/suggestion.js';
 import { ANY_TOUCH, ProofRefused } from '../../server/server-client.js';
 import { readAnyToken } from '../../server/stored-token.js';
 import { runInPlace } from '../../child/in-place.js';
-import { hostFile, hostName, isHostOf, SSH_FILES } from '../certificate-cache.js';
+import { hostFile, hostName, isHostOf, SSH_FILES, tellOfTouch } from '../certificate-cache.js';
 import { sshPath } from '../config-block.js';
-import { ensureCertificateFor, tellOfTouch } from '../host-certificate.js';
+import { ensureCertificateFor, touch } from '../host-certificate.js';
 import { sshNote } from '../renewal.js';
 
 /** The exit status of `ssh` for a failure of its own, such as an unknown host. */
@@ -48,7 +49,9 @@ export async function logInTo(
     host !== undefined &&
     patterns.some((pattern) => isHostOf(pattern.split(','), host));
   // Otherwise `ssh` runs `svc ssh check`, which says so.
-  if (!isCovered) tellOfTouch(context, server, hostName(host));
+  if (!isCovered) {
+    tellOfTouch(context.terminal, context.folder(server).path, now(), hostName(host));
+  }
   const own = isCovered ? [] : identityOptions(context, server, host);
   const status = await runInPlace('ssh', [...own, ...args], 'Install the OpenSSH client.');
   const words = context.commands.find(({ name }) => name === 'ssh')?.words ?? [];
@@ -76,8 +79,7 @@ export async function withLogin(
     const isLoginOver = error instanceof CliFailure && error.status === STATUS.notLoggedIn;
     const canLogIn = terminal.isInteractive && readAnyToken(folder, 'token') !== undefined;
     if (!isLoginOver || error instanceof ProofRefused || !canLogIn) throw error;
-    const { stepUpOf } = await import('../../login/connect.js');
-    await stepUpOf({ server, folder, terminal, kind: 'token' })(ANY_TOUCH);
+    await touch(context, server, ANY_TOUCH);
     await act();
   }
 }

@@ -6,10 +6,9 @@ import {
   hasAgents,
   hasFreshCertificate,
   hostName,
-  lacksGroup,
   SSH_FILES,
   takeRecheck,
-  touchLine,
+  tellOfTouch,
 } from '../certificate-cache.js';
 
 const USAGE = [
@@ -47,10 +46,8 @@ export const command: Command = {
         return check(args.slice(1), context, USAGE);
       }
       const folder = context.folder();
-      const host = hostName(args[1]);
-      if (host !== undefined && process.stderr.isTTY && lacksGroup(folder.path, now(), host)) {
-        context.terminal.warn(touchLine(host));
-      }
+      const { terminal } = context;
+      if (terminal.isWatched) tellOfTouch(terminal, folder.path, now(), hostName(args[1]));
       if (hasAgents(folder.path)) {
         const { refreshAgent } = await import('../../agent/agents.js');
         refreshAgent(folder, certificateIn(folder.read(SSH_FILES.certificate) ?? ''));
